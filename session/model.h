@@ -1,0 +1,196 @@
+/*
+ * The model: everything that screens and reports know, folded from frames.
+ *
+ * session_apply() is a pure fold: no I/O, no clock, bounded memory (limits below; what does not fit
+ * is counted in `overflowed`, never lost silently). The session owns all it holds; pointers into
+ * it are valid until the next session_apply() or session_free(). One thread at a time.
+ *
+ * Ids: kernels and rows are numbered by the engine within one instance. After a restart (HELLO with
+ * a higher instance) the fold maps the new numbers: a kernel of the same name and code hash is the
+ * same kernel; a row is always new, since generations are.
+ */
+#ifndef SESSION_MODEL_H
+#define SESSION_MODEL_H
+
+#include "session/pack.h"
+#include "session/stats.h"
+
+enum {
+    MAX_KERNELS = 512,
+    MAX_ROWS = 4096,
+    MAX_GENERATIONS = 512,
+    MAX_METRICS = 64,
+    MAX_SOURCES = 16,
+    MAX_VARIANTS = 256,
+    MAX_REASONS = 48,
+    MAX_EVENTS = 1024, /* ring: the oldest leave, counted */
+    MAX_TEXT = 16384,  /* bytes of generated text kept */
+    MAX_SPARK = 512,   /* points a series keeps for drawing */
+    MAX_WINDOW_SAMPLES = 8192,
+    MAX_WINDOW_SPANS = 65536,
+    MIN_STEADY_SAMPLES = 30, /* whole samples before a live figure counts as ok */
+};
+
+struct stall_sum {
+    char reason[40];
+    uint64_t samples, not_issued;
+};
+
+struct kernel {
+    struct msg_kernel_def def;
+    bool faulted;
+    /* Census, when one came: items are owned. */
+    bool has_census;
+    struct msg_census census; /* .items unused here */
+    struct census_item *items;
+    uint32_t nitems;
+};
+
+/* PC-sampling sums of one kernel in one generation. */
+struct kernel_stalls {
+    uint32_t kernel, generation; /* index into kernels[], number of generation */
+    char source[16];
+    uint64_t samples, dropped;
+    struct stall_sum reasons[MAX_REASONS];
+    uint32_t nreasons;
+};
+
+/* Live figure of a metric on a row: steady = samples wholly inside one launch; whole = samples
+ * split by overlap over launches, idle parts counting as 0. */
+struct row_metric {
+    uint16_t metric; /* index into metrics[] */
+    struct stat steady;
+    double whole_weighted, whole_ns; /* sum of value x overlap, and of launch time covered */
+    bool has_exact;
+    struct value exact; /* from COUNTER: range or sassexec; .why owned by the session */
+    char exact_source[16], exact_why[120];
+};
+
+struct row {
+    struct msg_row_def def; /* def.kernel is an index into kernels[] here */
+    uint64_t calls, total_ns, min_ns, max_ns;
+    uint32_t rounds;         /* rounds that had it */
+    char time_source[16];
+    struct stat us;          /* mean us a call, one value a round */
+    uint32_t hist[256];
+    uint64_t window_calls;   /* launches seen inside PM windows */
+    uint64_t window_ns;
+    uint64_t shared_samples; /* samples that several kernels share: unattributed */
+    struct row_metric *metrics;
+    uint32_t nmetrics;
+};
+
+struct generation {
+    struct msg_generation def;
+    uint64_t t_ns;
+    uint32_t instance;
+    struct stat prefill, decode;           /* tokens/s of timed rounds */
+    struct stat prefill_counted, decode_counted;
+    uint32_t timed_rounds, counted_rounds;
+    bool faulted;
+};
+
+struct event {
+    uint64_t t_ns;
+    char kind[16]; /* log, flip, fault, source, parity, reply, export, note, start, end */
+    uint8_t level; /* 0 info, 1 warning, 2 error */
+    char text[400];
+};
+
+struct window_summary {
+    uint32_t window, period_ns, samples, spans, whole, shared, idle, dropped;
+    bool overflow, offset_ok;
+    int64_t offset_ns;
+    char source[16];
+};
+
+struct window_fold; /* the open window's raw samples and spans; private */
+
+struct session {
+    bool started; /* a HELLO came */
+    struct msg_hello hello;
+    struct msg_model model;
+    uint64_t t_ns;   /* time of the last frame */
+    uint64_t frames; /* frames applied: an export names this index */
+    uint64_t bytes;
+    uint64_t unknown_frames, garbled_frames, overflowed;
+
+    struct kernel *kernels;
+    uint32_t nkernels;
+    struct row *rows;
+    uint32_t nrows;
+    struct kernel_stalls *stalls;
+    uint32_t nstalls, cap_stalls;
+    struct generation *generations; /* [i].def.generation counts up */
+    uint32_t ngenerations;
+    struct msg_metric_def metrics[MAX_METRICS];
+    uint32_t nmetrics;
+    struct msg_source sources[MAX_SOURCES];
+    uint32_t nsources;
+    struct msg_variant_def variants[MAX_VARIANTS];
+    bool variant_faulted[MAX_VARIANTS];
+    uint32_t nvariants;
+    struct msg_parity *parities;
+    uint32_t nparities;
+
+    struct event *events; /* ring of MAX_EVENTS */
+    uint32_t first_event, nevents;
+    uint64_t lost_events;
+
+    char *text; /* generated text, the last MAX_TEXT bytes, NUL-terminated */
+    uint32_t text_len;
+    uint32_t last_token, last_pos;
+    double last_gap;
+
+    struct msg_progress progress;
+    struct msg_round last_round;
+    struct msg_clocks clocks;
+    bool has_clocks;
+    uint64_t drops[FRAME_TYPE_END];
+    struct window_summary last_window;
+    float spark_prefill[MAX_SPARK], spark_decode[MAX_SPARK]; /* tokens/s of timed rounds */
+    uint32_t nspark;
+    bool paused;
+    bool ended; /* BYE, or a fault that was not followed by a restart */
+    char end_text[300];
+
+    struct window_fold *window;
+    struct buf module_bytes; /* the last module, whole, for the SASS view */
+    uint64_t module_hash;
+    bool module_whole;
+    uint32_t kernel_map[MAX_KERNELS], row_map[MAX_ROWS]; /* this instance's number -> index + 1 */
+};
+
+enum status session_init(struct session *s);
+void session_free(struct session *s);
+
+/* Folds one frame. A garbled or unknown frame is counted and gives OK: a stream is read to its end.
+ * Only ERR_NOMEM is an error. */
+enum status session_apply(struct session *s, const struct frame *f);
+
+/* Lookups; NULL or 0 when there is none. */
+const struct generation *session_current(const struct session *s);  /* the newest */
+const struct generation *session_previous(const struct session *s); /* the one before it */
+const struct generation *session_generation(const struct session *s, uint32_t generation);
+const struct msg_metric_def *session_metric(const struct session *s, const char *key);
+const struct kernel_stalls *session_stalls(const struct session *s, uint32_t kernel,
+                                           uint32_t generation);
+const struct msg_source *session_source(const struct session *s, const char *name);
+/* The variant and KD of `family` that the newest generation runs; false when the family has none. */
+bool session_selected(const struct session *s, const char *family, const char **variant,
+                      uint32_t *kd);
+
+/* Figures of a row, each with its state and reason. `key` is a metric's short key. */
+struct value row_time_share(const struct session *s, const struct row *r); /* % of its generation */
+struct value row_us(const struct session *s, const struct row *r);         /* us a call */
+struct value row_us_per_gmac(const struct session *s, const struct row *r);
+struct value row_metric_steady(const struct session *s, const struct row *r, const char *key);
+struct value row_metric_whole(const struct session *s, const struct row *r, const char *key);
+struct value row_metric_exact(const struct session *s, const struct row *r, const char *key);
+/* What a table cell shows: exact when there, else steady, else the reason. */
+struct value row_metric_best(const struct session *s, const struct row *r, const char *key);
+/* Share of the most frequent stall reason of the row's kernel, and its name ("" when none);
+ * `selected` (issuing) is not a stall. */
+struct value row_top_stall(const struct session *s, const struct row *r, char *name, size_t size);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * Reading and writing the packed blobs of proto.def. Writers append to a buf; readers walk a blob
+ * with a struct rd and return false at its end or at a garbled item. Pure functions.
+ */
+#ifndef SESSION_PACK_H
+#define SESSION_PACK_H
+
+#include "session/proto.h"
+
+struct census_item {
+    char opcode[48];
+    char cls[16];
+    uint32_t count, in_loop;
+};
+void pack_census_item(struct buf *b, const char *opcode, const char *cls, uint32_t count,
+                      uint32_t in_loop);
+bool unpack_census_item(struct rd *r, struct census_item *it);
+
+/* Bin of a duration: floor(4 * log2(ns)), clamped to 0..255. pack_hist takes 256 counts. */
+unsigned hist_bin(uint64_t ns);
+void pack_hist(struct buf *b, const uint32_t counts[256]);
+bool unpack_hist(struct rd *r, uint8_t *bin, uint32_t *count);
+
+void pack_metric(struct buf *b, uint16_t metric);
+bool unpack_metric(struct rd *r, uint16_t *metric);
+
+/* Spans and samples are delta coded: `prev` starts at 0 and is kept by the caller. Times are
+ * ns after the window's base_ns. */
+struct span_item {
+    uint32_t row;
+    uint64_t start, dur;
+};
+void pack_span(struct buf *b, uint64_t *prev, const struct span_item *s);
+bool unpack_span(struct rd *r, uint64_t *prev, struct span_item *s);
+
+enum { PM_METRICS_MAX = 16 };
+struct pm_item {
+    uint64_t start, dur;
+    double v[PM_METRICS_MAX]; /* NAN = missing */
+};
+void pack_pm(struct buf *b, uint64_t *prev, const struct pm_item *s, unsigned metrics);
+bool unpack_pm(struct rd *r, uint64_t *prev, struct pm_item *s, unsigned metrics);
+
+struct stall_item {
+    char reason[40];
+    uint64_t samples, not_issued;
+};
+void pack_stall(struct buf *b, const char *reason, uint64_t samples, uint64_t not_issued);
+bool unpack_stall(struct rd *r, struct stall_item *s);
+
+#endif

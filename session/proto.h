@@ -1,0 +1,112 @@
+/*
+ * Frames: the one unit that engine, socket, session file, screen and tests exchange.
+ *
+ * On the wire, little endian: u32 len (of the payload), u16 type, u16 version, u64 t_ns since the
+ * first HELLO, payload, u32 CRC-32 (zlib's polynomial) of all bytes before it. len <= FRAME_MAX.
+ * Payload fields follow proto.def in order; strings are u16 length + bytes; a blob is the rest.
+ *
+ * Memory: encoders append to the caller's buf. Decoded messages copy strings; BLOB pointers point
+ * into the frame's bytes and live as long as they do. Pure functions, safe from any thread.
+ */
+#ifndef SESSION_PROTO_H
+#define SESSION_PROTO_H
+
+#include "base/buf.h"
+#include "base/status.h"
+
+enum {
+    FRAME_HEAD = 16,
+    FRAME_TAIL = 4,
+    FRAME_MAX = 1 << 20, /* payload bytes */
+};
+
+enum frame_type {
+#define FRAME(UP, low, num, ver, cls, doc) FRAME_##UP = num,
+#define U8(n, d)
+#define U16(n, d)
+#define U32(n, d)
+#define U64(n, d)
+#define I32(n, d)
+#define I64(n, d)
+#define F64(n, d)
+#define STR(n, size, d)
+#define BLOB(n, d)
+#define END(UP)
+#include "session/proto.def"
+#undef FRAME
+#undef U8
+#undef U16
+#undef U32
+#undef U64
+#undef I32
+#undef I64
+#undef F64
+#undef STR
+#undef BLOB
+#undef END
+    FRAME_TYPE_END /* one past the highest */
+};
+
+struct blob {
+    const uint8_t *data;
+    uint32_t len;
+};
+
+/* struct msg_hello, struct msg_round, ... */
+#define FRAME(UP, low, num, ver, cls, doc) struct msg_##low {
+#define U8(n, d) uint8_t n;
+#define U16(n, d) uint16_t n;
+#define U32(n, d) uint32_t n;
+#define U64(n, d) uint64_t n;
+#define I32(n, d) int32_t n;
+#define I64(n, d) int64_t n;
+#define F64(n, d) double n;
+#define STR(n, size, d) char n[size];
+#define BLOB(n, d) struct blob n;
+#define END(UP) };
+#include "session/proto.def"
+#undef FRAME
+#undef U8
+#undef U16
+#undef U32
+#undef U64
+#undef I32
+#undef I64
+#undef F64
+#undef STR
+#undef BLOB
+#undef END
+
+/* One frame as it lies in memory: `payload` points into bytes that someone else owns. */
+struct frame {
+    uint16_t type, version;
+    uint64_t t_ns;
+    const uint8_t *payload;
+    uint32_t len;
+};
+
+/* Appends a whole frame (header, payload, CRC) built from `msg`, which must be the struct msg_* of
+ * `type`. ERR_LIMIT when the payload passes FRAME_MAX, ERR_NOMEM when the buffer failed; `out` is
+ * left as it was in both cases. */
+enum status proto_encode(struct buf *out, enum frame_type type, uint64_t t_ns, const void *msg);
+
+/* Takes the first whole frame of [p, p+n): *used is its length in bytes, or 0 with ERR_AGAIN when
+ * more bytes are needed. ERR_FORMAT when the bytes are no frame (length over the limit, wrong
+ * CRC); *used is then the number of bytes to skip to look for the next frame, at least 1.
+ * Unknown types are whole frames and give OK. */
+enum status proto_next(const uint8_t *p, size_t n, struct frame *f, size_t *used);
+
+/* Decodes the payload into the struct msg_* of f->type. ERR_FORMAT when a field runs past the
+ * end of a payload of known version; a newer version's tail is left unread, an older one's
+ * missing tail reads as zero. ERR_UNAVAILABLE for a type that this build doesn't know. */
+enum status proto_decode(const struct frame *f, void *msg, size_t size);
+
+const char *proto_name(unsigned type);    /* "HELLO"; "?" when unknown */
+size_t proto_size(unsigned type);         /* sizeof its struct msg_*; 0 when unknown */
+bool proto_droppable(unsigned type);      /* class SAMPLE */
+unsigned proto_version(unsigned type);
+
+/* Prints one line "NAME t=... field=value ..." for debugging and for `replay --dump`. */
+void proto_print(const struct frame *f, struct buf *out);
+
+#endif
