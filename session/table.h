@@ -19,6 +19,15 @@ struct cell {
     enum { MARK_NONE, MARK_GOOD, MARK_WARN, MARK_BAD, MARK_DIM } mark;
 };
 
+/* What a getter sees: the session, and the row or kernel that a focused table is about. */
+struct table_ctx {
+    const struct session *session;
+    uint32_t kernel, row; /* index; TABLE_NONE = none */
+    uint32_t other;       /* kernel or row to compare with; TABLE_NONE = none */
+};
+
+#define TABLE_NONE UINT32_MAX
+
 struct column {
     const char *id;    /* "us_per_gmac": also the JSON and CSV name */
     const char *title; /* "us/GMAC" */
@@ -30,7 +39,7 @@ struct column {
     bool numeric;      /* right-aligned, sorted by value, largest first */
     bool si;           /* large numbers with k M G */
     bool flex;         /* takes the width that is left */
-    void (*get)(const struct session *s, uint32_t index, struct cell *c);
+    void (*get)(const struct table_ctx *x, uint32_t index, struct cell *c);
 };
 
 struct table_def {
@@ -41,8 +50,8 @@ struct table_def {
     uint32_t ncolumns;
     const char *sort; /* column sorted by at first; NULL = natural order */
     /* How many indexes there are, and whether an index belongs in the table now (NULL: all do). */
-    uint32_t (*count)(const struct session *s);
-    bool (*keep)(const struct session *s, uint32_t index);
+    uint32_t (*count)(const struct table_ctx *x);
+    bool (*keep)(const struct table_ctx *x, uint32_t index);
 };
 
 /* "kernels" (rows of the current generation), "rows" (all generations), "generations", "census"
@@ -53,6 +62,7 @@ extern const uint32_t ntables;
 const struct table_def *table_find(const char *id);
 
 struct table_query {
+    uint32_t kernel, row, other; /* focus of "census", "stalls", "detail"; TABLE_NONE = none */
     const char *sort;   /* column id; NULL = the definition's */
     bool ascending;     /* flips the column's own direction */
     const char *filter; /* case-insensitive text that a row must hold in a text cell; NULL = all */
@@ -60,7 +70,7 @@ struct table_query {
 
 struct table {
     const struct table_def *def;
-    const struct session *session;
+    struct table_ctx ctx;
     uint32_t *index; /* owned */
     uint32_t nrows, cap;
 };
@@ -70,11 +80,6 @@ enum status table_build(struct table *t, const struct session *s, const struct t
                         const struct table_query *q);
 void table_free(struct table *t);
 void table_cell(const struct table *t, uint32_t row, uint32_t column, struct cell *c);
-
-/* Census, stalls and detail are of one kernel or row: set before building (kept in a static of the
- * calling thread, since getters take an index alone). `other` = a kernel or row to compare with,
- * UINT32_MAX = none. */
-void table_focus(uint32_t kernel, uint32_t row, uint32_t other);
 
 /* The cell's text in at most `width` columns, as screens show it. */
 void cell_format(const struct column *col, const struct cell *c, int width, char *buf, size_t size);
