@@ -81,8 +81,7 @@ static_assert(sizeof(struct variant_desc) == 640, "ABI 1");
  * designated, in the order of the struct. */
 #define VARIANT_DESC(NAME)                                                                         \
     extern "C" __device__ const __attribute__((used)) struct variant_desc NAME##_desc
-#define VARIANT_HEAD(NAME)                                                                         \
-    .abi = VARIANT_ABI, .size = sizeof(struct variant_desc), .name = #NAME
+#define VARIANT_HEAD(NAME) .abi = VARIANT_ABI, .size = sizeof(struct variant_desc), .name = #NAME
 #endif
 
 #endif
