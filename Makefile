@@ -96,16 +96,32 @@ $(B)/unit/%: $(B)/o/tests/unit/%.o $(TESTLIB) $(call lib,$(FOLDERS))
 unit: $(UNIT_BIN)
 .PHONY: unit
 
+# Programs that need a GPU to say anything; without one they skip with the reason.
+GPU_SRC := $(wildcard tests/gpu/*.c)
+GPU_BIN := $(patsubst tests/gpu/%.c,$(B)/gpu/%,$(GPU_SRC))
+GPU_CU  := $(if $(NVCC),$(patsubst tests/gpu/%.cu,$(B)/gpu/%.sm_90a.cubin,$(wildcard tests/gpu/*.cu)))
+
+$(B)/gpu/%: $(B)/o/tests/gpu/%.o $(TESTLIB) $(call lib,$(FOLDERS))
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS) $(CURSES)
+
+$(B)/gpu/%.sm_90a.cubin: tests/gpu/%.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(NVFLAGS) -arch=sm_90a -MMD -MP -MF $(@:.cubin=.d) -o $@ $<
+
+gpu-tests: $(GPU_BIN) $(GPU_CU)
+.PHONY: gpu-tests
+
 run: all ## start a live session (MODEL=file.gguf to choose the model)
 	@sh tools/run.sh
 
-test: all unit ## every test that this machine can run; ends in "N passed, N failed, N skipped"
+test: all unit gpu-tests ## every test that this machine can run; ends in "N passed, N failed, N skipped"
 	@sh tests/run.sh
 
 test-asan: ## the same under AddressSanitizer and UBSan, in build-asan/
 	@$(MAKE) test B=build-asan OPT="-O1 -g" SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 
-test-gpu: all ## the tests that need an NVIDIA GPU
+test-gpu: all gpu-tests ## the tests that need an NVIDIA GPU
 	@sh tests/gpu/run.sh
 
 accept: all ## rewrite the screen goldens; review the diff
