@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 struct model;        /* engine/model.h */
-struct model_tensor; /* engine/model.h: name, type, dims, data */
+struct gguf_tensor;  /* engine/gguf.h: name, type, dims, data */
 
 /* A buffer of the backend: host pointer (cpu) or device address (cuda). */
 struct buffer {
@@ -30,7 +30,7 @@ struct buffer {
 /* A tensor as the backend holds it (cuda: on the device; cpu: the mapped file). Products are
  * Y[n][m] = X[n][k] * W[m][k]^T with W's rows of k values. */
 struct weight {
-    const struct model_tensor *src;
+    const struct gguf_tensor *src;
     struct buffer data;
     uint32_t m, k; /* a vector (norms, biases) has m = 1 */
     int type;      /* enum quant_type of engine/quant.h */
@@ -129,7 +129,7 @@ struct backend_ops {
      * be NULL; it is called with bytes done and bytes in all. The result is found by get_weight. */
     enum status (*load)(struct backend *b, const struct model *m,
                         void (*progress)(void *ctx, uint64_t done, uint64_t total), void *ctx);
-    const struct weight *(*get_weight)(struct backend *b, const struct model_tensor *t);
+    const struct weight *(*get_weight)(struct backend *b, const struct gguf_tensor *t);
     enum status (*alloc)(struct backend *b, size_t bytes, struct buffer *out); /* zero-filled */
     void (*release)(struct backend *b, struct buffer *buf);
     enum status (*download)(struct backend *b, const struct buffer *from, size_t offset, void *to,
