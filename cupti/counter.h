@@ -43,6 +43,7 @@
 #include "cupti/metrics.h"
 
 struct cupti_lib;
+struct driver;
 
 enum counter_role {
     COUNTER_EVENTS,
@@ -140,12 +141,13 @@ struct counter_sink {
 
 /* Where a source works. Copied by counter_open(); what it points to must outlive the source. */
 struct counter_env {
-    struct cupti_lib *lib; /* NULL: only events and synth can work */
-    void *ctx;             /* CUcontext, current on the launching thread */
-    void *stream;          /* CUstream of the engine's launches */
-    int device;            /* CUDA ordinal */
-    const char *script;    /* synth: faults to play (cupti/synth.h); NULL = none */
-    uint64_t seed;         /* synth */
+    struct cupti_lib *lib;       /* NULL: only events and synth can work */
+    const struct driver *driver; /* base/driver.h; NULL: only synth can work */
+    void *ctx;                   /* CUcontext, current on the launching thread */
+    void *stream;                /* CUstream of the engine's launches */
+    int device;                  /* CUDA ordinal */
+    const char *script;          /* synth: faults to play (cupti/synth.h); NULL = none */
+    uint64_t seed;               /* synth */
     struct counter_sink sink;
 };
 
