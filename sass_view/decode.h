@@ -38,7 +38,7 @@ enum { INSN_BYTES = 16, INSN_KEY_MAX = 40, INSN_NO_TARGET = -1, INSN_PT = 7, INS
     X(DOUBLE, "double", "64-bit float ALU")                                                        \
     X(CONVERT, "convert", "conversions between types")                                             \
     X(MUFU, "mufu", "special functions")                                                           \
-    X(MOVE, "move", "register moves, constants into registers, selects of special registers")      \
+    X(MOVE, "move", "register moves, constants, reads of special registers")                       \
     X(SHARED, "shared", "shared memory: LDS, STS, LDSM, STSM, ATOMS")                              \
     X(GLOBAL, "global", "global and generic memory, with its atomics")                             \
     X(ASYNC, "async", "asynchronous copies into shared memory, TMA")                               \
@@ -120,9 +120,9 @@ char *insn_guard_text(const struct insn *in, char *buf, size_t size);
 const char *insn_class_name(enum insn_class c); /* "tensor" */
 const char *insn_class_help(enum insn_class c);
 
-/* Rows of the table, for documentation and tests: NULL past the end. */
+/* Row i of the table, for documentation and tests; false past the end. */
 struct opcode_info {
-    const char *mnemonic, *archs, *evidence;
+    const char *mnemonic, *evidence;
     uint16_t base; /* bits 0-8 */
     uint8_t forms; /* bit n set: bits 9-11 may be n */
     int sm_min, sm_max;

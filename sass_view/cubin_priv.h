@@ -1,0 +1,45 @@
+/*
+ * Shared by cubin.c, cubin_info.c and cubin_arch.c only: the checked view of the file's sections.
+ * Every pointer here lies inside the copy that the cubin owns; counts and sizes are already
+ * checked.
+ */
+#ifndef SASS_VIEW_CUBIN_PRIV_H
+#define SASS_VIEW_CUBIN_PRIV_H
+
+#include "sass_view/cubin.h"
+
+struct cubin_section {
+    const char *name;    /* "" when the file's name offset is off */
+    const uint8_t *data; /* NULL for NOBITS */
+    uint64_t size;
+    uint64_t flags;
+    uint32_t type, info, link;
+};
+
+struct cubin_sym {
+    const char *name;
+    uint64_t value, size;
+    uint16_t section;
+    uint8_t info;
+};
+
+struct cubin_priv {
+    uint8_t *bytes;
+    uint32_t e_flags;
+    struct cubin_section *sections;
+    size_t nsections;
+    struct cubin_sym *syms;
+    size_t nsyms;
+};
+
+/* The section called `prefix` followed by `name` ("" for the prefix alone), or NULL. */
+const struct cubin_section *cubin_section_find(const struct cubin_priv *p, const char *prefix,
+                                               const char *name);
+
+/* Fills arch, sm, suffix and toolkit from e_flags, .nv.compat and the notes. */
+enum status cubin_read_arch(struct cubin *c, const char *label);
+
+/* Fills the figures of kernel `k`, whose .text is section number `text`. */
+void cubin_read_info(const struct cubin *c, struct cubin_kernel *k, size_t text);
+
+#endif

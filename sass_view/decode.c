@@ -1,0 +1,175 @@
+/*
+ * Job: from 16 bytes to a struct insn: fields that every instruction has, and the row of the table.
+ *
+ * Invariants: decoding has no failure and reads exactly 16 bytes; a 13-bit opcode without a row for
+ * the arch is unknown. Field positions hold for all chips since sm_70.
+ * To add an opcode: a row in opcodes.def. To add a rule for modifiers: decode_names.c.
+ */
+#include "sass_view/decode.h"
+#include "sass_view/decode_priv.h"
+#include <stdio.h>
+#include <string.h>
+
+/* Names of the sets of forms in opcodes.def: bit n of the value = bits 9-11 may be n. */
+enum {
+    F1 = 0x02,
+    F2 = 0x04,
+    F4 = 0x10,
+    F5 = 0x20,
+    F6 = 0x40,
+    F12 = 0x06,
+    F14 = 0x12,
+    F15 = 0x22,
+    F16 = 0x42,
+    F17 = 0x82,
+    F24 = 0x14,
+    F25 = 0x24,
+    F35 = 0x28,
+    F46 = 0x50,
+    F57 = 0xa0,
+    F67 = 0xc0,
+    F124 = 0x16,
+    F125 = 0x26,
+    F136 = 0x4a,
+    F146 = 0x52,
+    F147 = 0x92,
+    F246 = 0x54,
+    F1237 = 0x8e,
+    F1247 = 0x96,
+    F1456 = 0x72,
+    F2467 = 0xd4,
+    F12456 = 0x76,
+    F123456 = 0x7e,
+    F1234567 = 0xfe,
+};
+enum { U0, U1, UX };
+
+static const struct opcode opcodes[] = {
+#define OP(base, forms, u, lo, hi, name, cls, rule, evidence)                                      \
+    {base, forms, u, lo, hi, INSN_CLASS_##cls, RULE_##rule, name, evidence},
+#include "sass_view/opcodes.def"
+#undef OP
+};
+enum { NOPCODES = sizeof opcodes / sizeof opcodes[0] };
+
+bool decoder_init(struct decoder *d, int sm)
+{
+    bool any = false;
+    *d = (struct decoder){.sm = sm};
+    for (unsigned i = 0; i < NOPCODES; i++) {
+        const struct opcode *op = &opcodes[i];
+        if (sm < op->sm_min || sm > op->sm_max) continue;
+        any = true;
+        for (unsigned key = op->base; key < 8192; key += 512) {
+            bool u = key >> 12;
+            if (!(op->forms >> (key >> 9 & 7) & 1) || (op->uniform == U0 && u) ||
+                (op->uniform == U1 && !u))
+                continue;
+            if (!d->row[key]) d->row[key] = (uint16_t)(i + 1);
+        }
+    }
+    return any;
+}
+
+static uint64_t load64(const uint8_t *p)
+{
+    uint64_t v = 0;
+    for (int i = 7; i >= 0; i--) v = v << 8 | p[i];
+    return v;
+}
+
+static void decode_unknown(struct insn *in)
+{
+    in->flags = INSN_UNKNOWN;
+    in->cls = INSN_CLASS_UNKNOWN;
+    in->mnemonic = "?";
+    snprintf(in->key, sizeof in->key, "?0x%04x", in->code);
+}
+
+static void decode_control(struct insn *in)
+{
+    in->ctl = (struct insn_ctl){
+        .stall = (uint8_t)insn_bits(in, 105, 4),
+        .yield = !insn_bit(in, 109),
+        .write_bar = (uint8_t)insn_bits(in, 110, 3),
+        .read_bar = (uint8_t)insn_bits(in, 113, 3),
+        .wait_mask = (uint8_t)insn_bits(in, 116, 6),
+        .reuse = (uint8_t)insn_bits(in, 122, 3),
+    };
+}
+
+void insn_decode(const struct decoder *d, const uint8_t *code, uint32_t offset, struct insn *out)
+{
+    uint64_t lo = load64(code), hi = load64(code + 8);
+    *out = (struct insn){
+        .offset = offset,
+        .code = (uint16_t)((lo & 0xfff) | (hi >> 27 & 1) << 12),
+        .guard = (uint8_t)(lo >> 12 & 7),
+        .guard_not = lo >> 15 & 1,
+        .dst = (uint8_t)(lo >> 16),
+        .a = (uint8_t)(lo >> 24),
+        .b = (uint8_t)(lo >> 32),
+        .c = (uint8_t)hi,
+        .target = INSN_NO_TARGET,
+        .lo = lo,
+        .hi = hi,
+    };
+    decode_control(out);
+    unsigned row = d->row[out->code];
+    if (!row) {
+        decode_unknown(out);
+        return;
+    }
+    const struct opcode *op = &opcodes[row - 1];
+    out->mnemonic = op->mnemonic;
+    out->cls = op->cls;
+    out->guard_uniform = op->cls == INSN_CLASS_UNIFORM;
+    insn_apply_rule(op, d->sm, out);
+}
+
+char *insn_guard_text(const struct insn *in, char *buf, size_t size)
+{
+    if (in->guard == INSN_PT && !in->guard_not) {
+        if (size) buf[0] = 0;
+        return buf;
+    }
+    char reg[4] = {(char)('0' + in->guard), 0};
+    snprintf(buf, size, "@%s%sP%s ", in->guard_not ? "!" : "", in->guard_uniform ? "U" : "",
+             in->guard == INSN_PT ? "T" : reg);
+    return buf;
+}
+
+static const char *const class_names[INSN_CLASSES] = {
+#define X(id, name, help) [INSN_CLASS_##id] = name,
+    INSN_CLASS_LIST(X)
+#undef X
+};
+static const char *const class_helps[INSN_CLASSES] = {
+#define X(id, name, help) [INSN_CLASS_##id] = help,
+    INSN_CLASS_LIST(X)
+#undef X
+};
+
+const char *insn_class_name(enum insn_class c)
+{
+    return (unsigned)c < INSN_CLASSES ? class_names[c] : "unknown";
+}
+
+const char *insn_class_help(enum insn_class c)
+{
+    return (unsigned)c < INSN_CLASSES ? class_helps[c] : "";
+}
+
+bool opcode_info(size_t i, struct opcode_info *out)
+{
+    if (i >= NOPCODES) return false;
+    const struct opcode *op = &opcodes[i];
+    *out = (struct opcode_info){.mnemonic = op->mnemonic,
+                                .evidence = op->evidence,
+                                .base = op->base,
+                                .forms = op->forms,
+                                .sm_min = op->sm_min,
+                                .sm_max = op->sm_max,
+                                .cls = (enum insn_class)op->cls};
+    return true;
+}
