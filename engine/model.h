@@ -29,7 +29,8 @@
 
 enum {
     MODEL_MAX_LAYERS = 256,
-    MODEL_MAX_DIM = 1 << 17,   /* d_model, d_ff, heads * head_dim */
+    MODEL_MAX_DIM = 1 << 17, /* d_model, d_ff, heads * head_dim */
+    MODEL_MAX_HEAD_DIM = 512,
     MODEL_MAX_VOCAB = 1 << 20, /* tokens */
     MODEL_MAX_CONTEXT = 1 << 24,
 };

@@ -37,7 +37,8 @@ bool synth_more_bits(uint32_t i, uint32_t n);
 /* Four 32-bit words of Philox4x32-10 for counter {c0, c1, c2, c3} and key {k0, k1}. */
 void synth_philox(const uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]);
 
-/* n Gaussian values (mean 0, sd 1) of stream `stream` from `index` on: Box-Muller on Philox words. */
+/* n Gaussian values (mean 0, sd 1) of stream `stream` from `index` on: Box-Muller on Philox words.
+ */
 void synth_gauss(uint64_t stream, uint64_t index, float *out, size_t n);
 
 #endif
