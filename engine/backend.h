@@ -104,7 +104,9 @@ enum timing { TIMING_NONE, TIMING_LAUNCH, TIMING_EXTERNAL };
 
 struct backend_hooks {
     void *ctx;
-    void (*on_launch)(void *ctx, const struct launch_info *info);
+    void (*on_launch)(void *ctx, const struct launch_info *info); /* right before the launch */
+    /* TIMING_EXTERNAL: right after it was enqueued (cpu: after it ran). May be NULL. */
+    void (*on_launched)(void *ctx, const struct launch_info *info);
     void (*on_time)(void *ctx, const struct launch_info *info, uint64_t start_ns, uint64_t dur_ns);
 };
 
