@@ -110,6 +110,14 @@ struct backend_hooks {
     void (*on_time)(void *ctx, const struct launch_info *info, uint64_t start_ns, uint64_t dur_ns);
 };
 
+/* Outcome of a check of one variant on one shape. */
+struct parity_result {
+    bool passed;
+    double nmse;  /* sum (y - ref)^2 / sum ref^2 */
+    double worst; /* largest |y - ref|, relative to the root mean square of ref */
+    char text[160];
+};
+
 struct backend;
 
 struct backend_options {
@@ -149,6 +157,10 @@ struct backend_ops {
      * on this device, with the reason. */
     enum status (*select)(struct backend *b, const char *family, const char *variant, uint32_t kd);
     bool (*selected)(struct backend *b, const char *family, const char **variant, uint32_t *kd);
+    /* Checks a variant against the family's reference on random inputs of one shape, in this process.
+     * NULL: a faulty variant could take the process along, so kcheck does it in a scratch child. */
+    enum status (*check)(struct backend *b, const char *family, const char *variant, uint32_t kd,
+                         const uint32_t mnk[3], struct parity_result *out);
     /* cuda: context and stream for counter sources; cpu: NULL. */
     void *(*context)(struct backend *b);
     void *(*stream)(struct backend *b);
