@@ -8,9 +8,10 @@
  * class of their own.
  *
  * Loops are natural loops of the flow graph (flow.h). `in_loop` counts instructions inside any
- * loop, `hot` those of the hot loop's body: of the innermost loops at the greatest depth the one
- * with most instructions. These are static figures: what was executed is another counter's
- * business.
+ * loop, `hot` those of the hot loop's body. The hot loop is chosen by structure: among the loops
+ * that hold tensor instructions themselves, if there are any, else among the innermost loops, the
+ * deepest, and of those the one with most instructions. These are static figures: what was executed
+ * is another counter's business.
  *
  * The caller owns a census and frees it; it holds copies, so it outlives the cubin. Threads: any,
  * one census each.

@@ -103,6 +103,7 @@ void insn_decode(const struct decoder *d, const uint8_t *code, uint32_t offset, 
     uint64_t lo = load64(code), hi = load64(code + 8);
     *out = (struct insn){
         .offset = offset,
+        .sm = (uint8_t)d->sm,
         .code = (uint16_t)((lo & 0xfff) | (hi >> 27 & 1) << 12),
         .guard = (uint8_t)(lo >> 12 & 7),
         .guard_not = lo >> 15 & 1,
@@ -121,10 +122,11 @@ void insn_decode(const struct decoder *d, const uint8_t *code, uint32_t offset, 
         return;
     }
     const struct opcode *op = &opcodes[row - 1];
+    out->op = op;
     out->mnemonic = op->mnemonic;
     out->cls = op->cls;
     out->guard_uniform = op->cls == INSN_CLASS_UNIFORM;
-    insn_apply_rule(op, d->sm, out);
+    insn_apply_rule(out);
 }
 
 char *insn_guard_text(const struct insn *in, char *buf, size_t size)

@@ -84,10 +84,13 @@ struct insn_ctl {
     uint8_t reuse;     /* operand cache: bit 0 A, 1 B, 2 C */
 };
 
+struct opcode; /* a row of opcodes.def */
+
 struct insn {
     uint32_t offset; /* bytes from the start of .text.K */
     uint16_t code;   /* 13 bits: bit 91, then bits 11-0 */
     uint16_t flags;  /* enum insn_flags */
+    uint8_t sm;      /* of the decoder */
     uint8_t cls;     /* enum insn_class */
     uint8_t guard;   /* predicate 0-6, INSN_PT when always */
     bool guard_not, guard_uniform;
@@ -95,12 +98,11 @@ struct insn {
     uint8_t dst, a, b, c; /* raw register fields: 16-23, 24-31, 32-39, 64-71 (255 = RZ) */
     int64_t target;       /* byte offset within .text.K (may lie outside in hostile code), or -1 */
     struct insn_ctl ctl;
-    const char *mnemonic; /* static; "?" for an unknown one */
+    const struct opcode *op; /* row of the table; NULL for an unknown one */
+    const char *mnemonic;    /* static; "?" for an unknown one */
     char key[INSN_KEY_MAX];
     uint64_t lo, hi; /* the instruction word */
 };
-
-struct opcode; /* a row of opcodes.def */
 
 struct decoder {
     int sm;

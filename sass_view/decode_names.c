@@ -36,16 +36,10 @@ static void key_pick(struct insn *in, const char *const *names, unsigned count, 
         key_num(in, "?", v);
 }
 
-static void rule_plain(const struct opcode *op, int sm, struct insn *in)
-{
-    (void)op, (void)sm, (void)in;
-}
-
 /* Integer */
 
-static void rule_size64(const struct opcode *op, int sm, struct insn *in)
+static void rule_size64(struct insn *in)
 {
-    (void)op, (void)sm;
     key_put(in, ".64");
 }
 
@@ -59,9 +53,8 @@ static bool imad_is_move(unsigned form, const struct insn *in, uint32_t imm)
 }
 
 /* The vendor renames multiply-adds that only move, add or shift. */
-static void rule_imad(const struct opcode *op, int sm, struct insn *in)
+static void rule_imad(struct insn *in)
 {
-    (void)op, (void)sm;
     unsigned form = insn_bits(in, 9, 3);
     uint32_t imm = (uint32_t)insn_bits(in, 32, 32);
     if (insn_bit(in, 74)) return; /* .X: carries in */
@@ -75,29 +68,25 @@ static void rule_imad(const struct opcode *op, int sm, struct insn *in)
     }
 }
 
-static void rule_imad_wide(const struct opcode *op, int sm, struct insn *in)
+static void rule_imad_wide(struct insn *in)
 {
-    (void)op, (void)sm;
     key_put(in, ".WIDE");
 }
 
-static void rule_imad_hi(const struct opcode *op, int sm, struct insn *in)
+static void rule_imad_hi(struct insn *in)
 {
-    (void)op, (void)sm;
     key_put(in, ".HI");
 }
 
-static void rule_cs2r(const struct opcode *op, int sm, struct insn *in)
+static void rule_cs2r(struct insn *in)
 {
-    (void)op, (void)sm;
     if (!insn_bit(in, 80)) key_put(in, ".32");
 }
 
 /* Float */
 
-static void rule_mufu(const struct opcode *op, int sm, struct insn *in)
+static void rule_mufu(struct insn *in)
 {
-    (void)op, (void)sm;
     static const char *const fn[] = {"COS", "SIN",    "EX2",    "LG2",  "RCP",
                                      "RSQ", "RCP64H", "RSQ64H", "SQRT", "TANH"};
     key_pick(in, fn, 10, insn_bits(in, 74, 6));
@@ -108,9 +97,8 @@ static void put_bf16(struct insn *in)
     if (insn_bit(in, 85)) key_put(in, ".BF16_V2");
 }
 
-static void rule_half(const struct opcode *op, int sm, struct insn *in)
+static void rule_half(struct insn *in)
 {
-    (void)op, (void)sm;
     put_bf16(in);
 }
 
@@ -121,29 +109,26 @@ static bool hfma2_is_constant(const struct insn *in)
     return insn_bits(in, 9, 3) == 2 && in->a == 255 && in->c == 255;
 }
 
-static void rule_hfma2(const struct opcode *op, int sm, struct insn *in)
+static void rule_hfma2(struct insn *in)
 {
-    (void)sm;
     if (hfma2_is_constant(in)) {
         key_put(in, ".MOV");
         in->cls = INSN_CLASS_MOVE;
         return;
     }
-    if (op->rule == RULE_HFMA2_MMA) key_put(in, ".MMA");
+    if (in->op->rule == RULE_HFMA2_MMA) key_put(in, ".MMA");
     put_bf16(in);
 }
 
 /* Tensor */
 
-static void rule_hmma_884(const struct opcode *op, int sm, struct insn *in)
+static void rule_hmma_884(struct insn *in)
 {
-    (void)op, (void)sm;
     key_put(in, ".884");
 }
 
-static void rule_hmma(const struct opcode *op, int sm, struct insn *in)
+static void rule_hmma(struct insn *in)
 {
-    (void)op, (void)sm;
     static const char *const shape[] = {"1688", "16816", "1684", "16832"};
     static const char *const type[] = {NULL, "BF16", "TF32"};
     if (insn_bit(in, 73)) key_put(in, ".SP");
@@ -153,9 +138,8 @@ static void rule_hmma(const struct opcode *op, int sm, struct insn *in)
     if (t) key_pick(in, type, 3, t);
 }
 
-static void rule_imma(const struct opcode *op, int sm, struct insn *in)
+static void rule_imma(struct insn *in)
 {
-    (void)op, (void)sm;
     static const char *const shape[] = {"8816", NULL, "8832", NULL, "16816", "16832", "16864"};
     static const char *const type[] = {"U8", "S8", "U4", "S4"};
     if (insn_bit(in, 72)) key_put(in, ".SP");
@@ -165,17 +149,15 @@ static void rule_imma(const struct opcode *op, int sm, struct insn *in)
     if (insn_bit(in, 82)) key_put(in, ".SAT");
 }
 
-static void rule_bmma(const struct opcode *op, int sm, struct insn *in)
+static void rule_bmma(struct insn *in)
 {
-    (void)op, (void)sm;
     static const char *const shape[] = {"88128", "168128", "168256"};
     key_pick(in, shape, 3, insn_bits(in, 75, 2));
     key_put(in, insn_bit(in, 78) ? ".AND" : ".XOR");
 }
 
-static void rule_dmma(const struct opcode *op, int sm, struct insn *in)
+static void rule_dmma(struct insn *in)
 {
-    (void)op, (void)sm;
     static const char *const shape[] = {"884", "1684", NULL, "16816"};
     key_pick(in, shape, 4, insn_bits(in, 76, 2));
 }
@@ -189,9 +171,8 @@ static void put_f8_type(struct insn *in, unsigned b0, unsigned b1, unsigned b2)
         (unsigned)(insn_bits(in, b0, 1) | insn_bits(in, b1, 1) << 1 | insn_bits(in, b2, 1) << 2));
 }
 
-static void rule_qmma(const struct opcode *op, int sm, struct insn *in)
+static void rule_qmma(struct insn *in)
 {
-    (void)op, (void)sm;
     bool wide = insn_bit(in, 75), sparse = !wide && insn_bit(in, 76);
     key_put(in, wide ? ".16832" : sparse ? ".SP.16864" : ".16816");
     key_put(in, insn_bit(in, 77) ? ".F32" : ".F16");
@@ -199,16 +180,14 @@ static void rule_qmma(const struct opcode *op, int sm, struct insn *in)
     put_f8_type(in, 79, 84, 85);
 }
 
-static void rule_qmma_sf(const struct opcode *op, int sm, struct insn *in)
+static void rule_qmma_sf(struct insn *in)
 {
-    (void)op, (void)sm;
     key_put(in, ".SF");
-    rule_qmma(op, sm, in);
+    rule_qmma(in);
 }
 
-static void rule_omma_sf(const struct opcode *op, int sm, struct insn *in)
+static void rule_omma_sf(struct insn *in)
 {
-    (void)op, (void)sm;
     key_put(in, ".SF.16864.F32.E2M1.E2M1");
     if (insn_bit(in, 83)) key_put(in, ".2X");
     if (insn_bit(in, 82)) key_put(in, ".4X");
@@ -223,9 +202,8 @@ static void put_wgmma(struct insn *in, unsigned n, unsigned k)
     if (in->dst == 255 && in->a == 255 && insn_bits(in, 32, 6) == 63) in->flags |= INSN_DUMMY;
 }
 
-static void rule_hgmma(const struct opcode *op, int sm, struct insn *in)
+static void rule_hgmma(struct insn *in)
 {
-    (void)op, (void)sm;
     put_wgmma(in, 8 * ((unsigned)insn_bits(in, 53, 5) + 1), insn_bit(in, 58) ? 8 : 16);
     key_put(in, insn_bit(in, 75) ? ".F32" : ".F16");
     if (insn_bit(in, 76)) key_put(in, ".BF16");
@@ -238,32 +216,28 @@ static unsigned wgmma_n(unsigned i)
     return i < 4 ? 8 * (i + 1) : 16 * (i - 1);
 }
 
-static void rule_igmma(const struct opcode *op, int sm, struct insn *in)
+static void rule_igmma(struct insn *in)
 {
-    (void)op, (void)sm;
     put_wgmma(in, wgmma_n((unsigned)insn_bits(in, 53, 6) / 3), 32);
     key_put(in, insn_bit(in, 76) ? ".S8" : ".U8");
     key_put(in, insn_bit(in, 82) ? ".S8" : ".U8");
 }
 
-static void rule_bgmma(const struct opcode *op, int sm, struct insn *in)
+static void rule_bgmma(struct insn *in)
 {
-    (void)op, (void)sm;
     put_wgmma(in, wgmma_n((unsigned)insn_bits(in, 53, 5)), 256);
 }
 
-static void rule_qgmma(const struct opcode *op, int sm, struct insn *in)
+static void rule_qgmma(struct insn *in)
 {
-    (void)op, (void)sm;
     put_wgmma(in, 8 * ((unsigned)insn_bits(in, 53, 5) + 1), 32);
     key_put(in, insn_bit(in, 75) ? ".F32" : ".F16");
     key_put(in, insn_bit(in, 76) ? ".E5M2" : ".E4M3");
     key_put(in, insn_bit(in, 77) ? ".E5M2" : ".E4M3");
 }
 
-static void rule_utcmma(const struct opcode *op, int sm, struct insn *in)
+static void rule_utcmma(struct insn *in)
 {
-    (void)op, (void)sm;
     static const char *const kind[8] = {"UTCHMMA", "UTCOMMA", "UTCIMMA", NULL,
                                         NULL,      NULL,      "UTCQMMA", NULL};
     unsigned k =
@@ -278,35 +252,31 @@ static void rule_utcmma(const struct opcode *op, int sm, struct insn *in)
 /* Memory */
 
 /* Width of loads, stores: bits 73-75. */
-static void rule_memory(const struct opcode *op, int sm, struct insn *in)
+static void rule_memory(struct insn *in)
 {
-    (void)sm;
     static const char *const name[] = {"U8", "S8", "U16", "S16", "32", "64", "128", "U.128"};
     static const uint16_t bits[] = {8, 8, 16, 16, 32, 64, 128, 128};
     unsigned w = (unsigned)insn_bits(in, 73, 3);
     key_pick(in, name, 8, w);
     in->width = bits[w];
-    in->flags |= op->rule == RULE_STORE ? INSN_STORE : INSN_LOAD;
+    in->flags |= in->op->rule == RULE_STORE ? INSN_STORE : INSN_LOAD;
 }
 
-static void rule_memory256(const struct opcode *op, int sm, struct insn *in)
+static void rule_memory256(struct insn *in)
 {
-    (void)sm;
     key_put(in, ".256");
     in->width = 256;
-    in->flags |= op->rule == RULE_STORE256 ? INSN_STORE : INSN_LOAD;
+    in->flags |= in->op->rule == RULE_STORE256 ? INSN_STORE : INSN_LOAD;
 }
 
-static void rule_cas(const struct opcode *op, int sm, struct insn *in)
+static void rule_cas(struct insn *in)
 {
-    (void)op, (void)sm;
     key_put(in, ".CAS");
 }
 
 /* One 8x8 matrix of 16-bit elements is 32 bits a thread. */
-static void rule_matrix(const struct opcode *op, int sm, struct insn *in)
+static void rule_matrix(struct insn *in)
 {
-    (void)sm;
     static const char *const count[] = {"x1", "x2", "x4"};
     unsigned n = (unsigned)insn_bits(in, 72, 2);
     key_pick(in, count, 3, n);
@@ -314,35 +284,32 @@ static void rule_matrix(const struct opcode *op, int sm, struct insn *in)
     if (insn_bit(in, 78)) key_put(in, ".T");
     if (insn_bit(in, 75) || insn_bit(in, 76) || insn_bit(in, 77) || insn_bit(in, 79))
         key_put(in, ".B8");
-    in->flags |= op->rule == RULE_STSM ? INSN_STORE : INSN_LOAD;
+    in->flags |= in->op->rule == RULE_STSM ? INSN_STORE : INSN_LOAD;
 }
 
-static void rule_ldgsts(const struct opcode *op, int sm, struct insn *in)
+static void rule_ldgsts(struct insn *in)
 {
-    rule_memory(op, sm, in);
+    rule_memory(in);
     if (!insn_bit(in, 81)) key_put(in, ".BYPASS");
 }
 
 /* Lanes, barriers */
 
-static void rule_shfl(const struct opcode *op, int sm, struct insn *in)
+static void rule_shfl(struct insn *in)
 {
-    (void)op, (void)sm;
     static const char *const mode[] = {"IDX", "UP", "DOWN", "BFLY"};
     key_pick(in, mode, 4, insn_bits(in, 58, 2));
 }
 
-static void rule_bar(const struct opcode *op, int sm, struct insn *in)
+static void rule_bar(struct insn *in)
 {
-    (void)op, (void)sm;
     static const char *const kind[] = {"SYNC", "ARV", "RED", "SCAN"};
     key_pick(in, kind, 4, insn_bits(in, 77, 2));
 }
 
-static void rule_syncs(const struct opcode *op, int sm, struct insn *in)
+static void rule_syncs(struct insn *in)
 {
-    (void)sm;
-    switch (op->base) {
+    switch (in->op->base) {
     case 0x1b1:
         key_put(in, ".CCTL");
         return;
@@ -358,9 +325,8 @@ static void rule_syncs(const struct opcode *op, int sm, struct insn *in)
         key_put(in, insn_bit(in, 72) ? ".PHASECHK.TRYWAIT" : ".PHASECHK");
 }
 
-static void rule_warpgroup(const struct opcode *op, int sm, struct insn *in)
+static void rule_warpgroup(struct insn *in)
 {
-    (void)op, (void)sm;
     key_put(in, insn_bit(in, 80) ? ".DEPBAR" : ".ARRIVE");
 }
 
@@ -374,10 +340,10 @@ static int64_t sign_extend(uint64_t v, unsigned bits)
 
 /* Distances are in units of 4 bytes from the next instruction; sm_90 widened the field. The sum is
  * done unsigned: hostile code may ask for any 64-bit distance. */
-static int64_t relative_target(int sm, const struct insn *in)
+static int64_t relative_target(const struct insn *in)
 {
     uint64_t v = insn_bits(in, 34, 48);
-    int64_t d = sm >= 90 ? sign_extend(v << 8 | insn_bits(in, 16, 8), 56) : sign_extend(v, 48);
+    int64_t d = in->sm >= 90 ? sign_extend(v << 8 | insn_bits(in, 16, 8), 56) : sign_extend(v, 48);
     return (int64_t)((uint64_t)in->offset + INSN_BYTES + ((uint64_t)d << 2));
 }
 
@@ -387,12 +353,12 @@ static bool branch_has_condition(const struct insn *in)
     return insn_bits(in, 87, 4) != INSN_PT || insn_bit(in, 91);
 }
 
-static void rule_control(const struct opcode *op, int sm, struct insn *in)
+static void rule_control(struct insn *in)
 {
-    switch (op->rule) {
+    switch (in->op->rule) {
     case RULE_BRA:
         in->flags |= INSN_BRANCH;
-        in->target = relative_target(sm, in);
+        in->target = relative_target(in);
         break;
     case RULE_JUMP:
         in->flags |= INSN_BRANCH;
@@ -408,7 +374,7 @@ static void rule_control(const struct opcode *op, int sm, struct insn *in)
         return;
     case RULE_CALL_REL:
         in->flags |= INSN_CALL;
-        if (insn_bits(in, 9, 3) == 4) in->target = relative_target(sm, in);
+        if (insn_bits(in, 9, 3) == 4) in->target = relative_target(in);
         return;
     default:
         return;
@@ -416,30 +382,28 @@ static void rule_control(const struct opcode *op, int sm, struct insn *in)
     if (branch_has_condition(in)) in->flags |= INSN_CONDITIONAL;
 }
 
-static void rule_bssy(const struct opcode *op, int sm, struct insn *in)
+static void rule_bssy(struct insn *in)
 {
-    (void)op, (void)sm;
     in->flags |= INSN_PUSH;
     uint64_t d = (uint64_t)sign_extend(insn_bits(in, 34, 30), 30);
     in->target = (int64_t)((uint64_t)in->offset + INSN_BYTES + (d << 2));
 }
 
-static void rule_bsync(const struct opcode *op, int sm, struct insn *in)
+static void rule_bsync(struct insn *in)
 {
-    (void)op, (void)sm;
     in->flags |= INSN_RECONVERGE;
 }
 
-static void rule_nop(const struct opcode *op, int sm, struct insn *in)
+static void rule_nop(struct insn *in)
 {
-    (void)op, (void)sm;
     in->flags |= INSN_NOP;
 }
 
-typedef void rule_fn(const struct opcode *op, int sm, struct insn *in);
+typedef void rule_fn(struct insn *in);
 
+/* RULE_PLAIN has none: the mnemonic says it all. */
 static rule_fn *const rules[] = {
-    [RULE_PLAIN] = rule_plain,
+
     [RULE_SIZE64] = rule_size64,
     [RULE_IMAD] = rule_imad,
     [RULE_IMAD_WIDE] = rule_imad_wide,
@@ -485,8 +449,8 @@ static rule_fn *const rules[] = {
     [RULE_RET] = rule_control,
 };
 
-void insn_apply_rule(const struct opcode *op, int sm, struct insn *in)
+void insn_apply_rule(struct insn *in)
 {
-    key_put(in, op->mnemonic);
-    rules[op->rule](op, sm, in);
+    key_put(in, in->op->mnemonic);
+    if (rules[in->op->rule]) rules[in->op->rule](in);
 }

@@ -9,11 +9,13 @@
 /* One a rule in decode_names.c, in any order; the name is that of the last-but-one column. */
 #define RULE_LIST(X)                                                                               \
     X(PLAIN)                                                                                       \
-    X(SIZE64) X(IMAD) X(IMAD_WIDE) X(IMAD_HI) X(CS2R) X(MUFU) X(HALF) X(HFMA2) X(HFMA2_MMA)        \
-        X(HMMA_884) X(IMMA) X(HMMA) X(BMMA) X(DMMA) X(QMMA) X(QMMA_SF) X(OMMA_SF) X(HGMMA)         \
-            X(IGMMA) X(BGMMA) X(QGMMA) X(UTCMMA) X(LOAD) X(STORE) X(LOAD256) X(STORE256) X(CAS)    \
-                X(LDSM) X(STSM) X(LDGSTS) X(SHFL) X(BAR) X(SYNCS) X(WARPGROUP) X(NOP) X(BSYNC)     \
-                    X(BSSY) X(CALL_ABS) X(CALL_REL) X(BRA) X(JUMP) X(EXIT) X(RET)
+    X(SIZE64)                                                                                      \
+    X(IMAD)                                                                                        \
+    X(IMAD_WIDE) X(IMAD_HI) X(CS2R) X(MUFU) X(HALF) X(HFMA2) X(HFMA2_MMA) X(HMMA_884) X(IMMA)      \
+        X(HMMA) X(BMMA) X(DMMA) X(QMMA) X(QMMA_SF) X(OMMA_SF) X(HGMMA) X(IGMMA) X(BGMMA) X(QGMMA)  \
+            X(UTCMMA) X(LOAD) X(STORE) X(LOAD256) X(STORE256) X(CAS) X(LDSM) X(STSM) X(LDGSTS)     \
+                X(SHFL) X(BAR) X(SYNCS) X(WARPGROUP) X(NOP) X(BSYNC) X(BSSY) X(CALL_ABS)           \
+                    X(CALL_REL) X(BRA) X(JUMP) X(EXIT) X(RET)
 
 enum insn_rule {
 #define X(name) RULE_##name,
@@ -42,7 +44,7 @@ static inline bool insn_bit(const struct insn *in, unsigned n)
     return insn_bits(in, n, 1) != 0;
 }
 
-/* Completes key, class, width, flags and target; everything else of *in is already set. */
-void insn_apply_rule(const struct opcode *op, int sm, struct insn *in);
+/* Completes key, class, width, flags and target; the rest of *in, its row included, is set. */
+void insn_apply_rule(struct insn *in);
 
 #endif

@@ -16,7 +16,7 @@
 #include "sass_view/cubin.h"
 #include "sass_view/decode.h"
 
-enum { FLOW_WORK_MAX = 20 * 1000 * 1000, FLOW_INSNS_MAX = 1 << 22, FLOW_DEPTH_MAX = 255 };
+enum { FLOW_WORK_MAX = 20 * 1000 * 1000, FLOW_INSNS_MAX = 1 << 20, FLOW_DEPTH_MAX = 255 };
 
 struct flow_block {
     uint32_t first, count; /* instruction indexes */
@@ -40,7 +40,7 @@ struct flow {
     uint32_t nblocks;
     struct flow_loop *loops; /* outer before inner */
     uint32_t nloops;
-    int32_t hot; /* deepest innermost loop with most instructions, -1: none */
+    int32_t hot; /* the hot loop by structure, -1: none (rule in census.h) */
     bool loops_known;
 };
 

@@ -39,7 +39,7 @@ const struct chip_limits *chip_limits_find(int sm);
 
 /* `regs` a thread (0 or less: not known, not a limit), `smem` bytes a block (static + dynamic,
  * without the reserved part), `threads` a block. Registers are given to warps in units of 256,
- * warps of a block in steps of 4 (one a sub-core). */
+ * inside one of four sub-cores. */
 struct occupancy occupancy_compute(const struct chip_limits *lim, int regs, int smem, int threads);
 
 const char *occupancy_limit_name(enum occupancy_limit l); /* "registers" */

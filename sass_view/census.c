@@ -1,0 +1,150 @@
+/*
+ * Job: count a kernel's instructions by key and class.
+ *
+ * Invariants: each instruction that isn't padding is counted once in `rows` and once in `classes`,
+ * in the same scopes, so both add up to `sum`. Keys are gathered in a hash table of open addressing
+ * that is then sorted. To add a figure: a field in census.h, its line in copy_figures().
+ */
+#include "sass_view/census.h"
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+struct table {
+    struct census_row *rows;
+    size_t nrows, cap;
+    uint32_t *slots; /* 1 + row; power-of-two size */
+    size_t nslots;
+};
+
+static bool table_grow(struct table *t)
+{
+    size_t cap = t->cap ? t->cap * 2 : 64, nslots = cap * 4;
+    struct census_row *rows = realloc(t->rows, cap * sizeof *rows);
+    if (rows) t->rows = rows;
+    uint32_t *slots = calloc(nslots, sizeof *slots);
+    if (!rows || !slots) {
+        free(slots);
+        return false;
+    }
+    for (size_t i = 0; i < t->nrows; i++) {
+        size_t s = XXH64(rows[i].key, strlen(rows[i].key), 0) & (nslots - 1);
+        while (slots[s]) s = (s + 1) & (nslots - 1);
+        slots[s] = (uint32_t)i + 1;
+    }
+    free(t->slots);
+    t->slots = slots;
+    t->nslots = nslots;
+    t->cap = cap;
+    return true;
+}
+
+/* The row of `in`'s key, made when it's new; NULL when memory ran out. */
+static struct census_row *table_row(struct table *t, const struct insn *in)
+{
+    if (t->nrows == t->cap && !table_grow(t)) return NULL;
+    size_t s = XXH64(in->key, strlen(in->key), 0) & (t->nslots - 1);
+    for (; t->slots[s]; s = (s + 1) & (t->nslots - 1))
+        if (!strcmp(t->rows[t->slots[s] - 1].key, in->key)) return &t->rows[t->slots[s] - 1];
+    struct census_row *r = &t->rows[t->nrows++];
+    *r = (struct census_row){.cls = in->cls};
+    memcpy(r->key, in->key, sizeof r->key);
+    t->slots[s] = (uint32_t)t->nrows;
+    return r;
+}
+
+static int by_count(const void *a, const void *b)
+{
+    const struct census_row *x = a, *y = b;
+    if (x->n[CENSUS_ALL] != y->n[CENSUS_ALL]) return x->n[CENSUS_ALL] < y->n[CENSUS_ALL] ? 1 : -1;
+    return strcmp(x->key, y->key);
+}
+
+static enum status count_all(struct census *s, const struct flow *f, struct table *t)
+{
+    for (uint32_t i = 0; i < f->ninsns; i++) {
+        const struct insn *in = &f->insns[i];
+        if (f->padding[i]) {
+            s->padding++;
+            continue;
+        }
+        struct census_row *r = table_row(t, in);
+        if (!r) return err_set(ERR_NOMEM, "%s: out of memory for the census", s->kernel);
+        int32_t loop = f->insn_loop[i];
+        const bool in_scope[CENSUS_SCOPES] = {
+            [CENSUS_ALL] = true,
+            [CENSUS_LOOP] = loop >= 0,
+            [CENSUS_HOT] = f->hot >= 0 && flow_in_loop(f, loop, f->hot),
+        };
+        for (int c = 0; c < CENSUS_SCOPES; c++) {
+            r->n[c] += in_scope[c];
+            s->classes[in->cls][c] += in_scope[c];
+            s->sum[c] += in_scope[c];
+        }
+        if (in->flags & INSN_UNKNOWN) s->unknown++;
+    }
+    s->total = s->sum[CENSUS_ALL];
+    return OK;
+}
+
+static void copy_figures(struct census *s, const struct cubin *c, const struct cubin_kernel *k)
+{
+    memcpy(s->arch, c->arch, sizeof s->arch);
+    s->sm = c->sm;
+    s->file_hash = c->file_hash;
+    s->code_hash = k->code_hash;
+    s->regs = k->regs;
+    s->smem = k->smem;
+    s->stack = k->stack;
+    s->barriers = k->barriers;
+    s->max_threads = k->max_threads;
+    s->param_bytes = k->param_bytes;
+    s->spill_bytes =
+        k->spill_store < 0 || k->spill_load < 0 ? CUBIN_UNKNOWN : k->spill_store + k->spill_load;
+}
+
+enum status census_make(struct census *out, const struct cubin *c, const struct cubin_kernel *k)
+{
+    struct flow f;
+    struct table t = {0};
+    *out = (struct census){0};
+    enum status st = flow_make(&f, c, k);
+    if (st) return st;
+    copy_figures(out, c, k);
+    out->kernel = strdup(k->name);
+    if (!out->kernel) {
+        st = err_set(ERR_NOMEM, "%s: out of memory", k->name);
+        goto out;
+    }
+    out->loops_known = f.loops_known;
+    out->nloops = f.nloops;
+    if (f.hot >= 0) out->hot = f.loops[f.hot];
+    st = count_all(out, &f, &t);
+    out->rows = t.rows;
+    out->nrows = t.nrows;
+    if (t.nrows) qsort(t.rows, t.nrows, sizeof *t.rows, by_count);
+out:
+    free(t.slots);
+    flow_free(&f);
+    if (st) census_free(out);
+    return st;
+}
+
+void census_free(struct census *s)
+{
+    free(s->kernel);
+    free(s->rows);
+    *s = (struct census){0};
+}
+
+uint32_t census_count(const struct census *s, const char *name, enum census_scope scope)
+{
+    size_t n = strlen(name);
+    uint32_t sum = 0;
+    if ((unsigned)scope >= CENSUS_SCOPES) return 0;
+    for (size_t i = 0; i < s->nrows; i++) {
+        const char *key = s->rows[i].key;
+        if (!strncmp(key, name, n) && (key[n] == 0 || key[n] == '.')) sum += s->rows[i].n[scope];
+    }
+    return sum;
+}
