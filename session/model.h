@@ -17,7 +17,13 @@
 
 enum {
     MAX_KERNELS = 512,
-    MAX_ROWS = 4096,
+    MAX_ROWS = 16384,
+    MAX_ROW_METRICS = 65536, /* over all rows */
+    MAX_CENSUS_ITEMS = 1024, /* a kernel */
+    MAX_STALLS = 4096,
+    MAX_PARITIES = 1024,
+    MAX_MODULES = 256,
+    MAX_MODULE_BYTES = 64 << 20, /* over all modules */
     MAX_GENERATIONS = 512,
     MAX_METRICS = 64,
     MAX_SOURCES = 16,
@@ -61,6 +67,7 @@ struct row_metric {
     uint16_t metric; /* index into metrics[] */
     struct stat steady;
     double whole_weighted, whole_ns; /* sum of value x overlap, and of launch time covered */
+    uint64_t whole_samples;
     bool has_exact;
     struct value exact; /* from COUNTER: range or sassexec; .why owned by the session */
     char exact_source[16], exact_why[120];
@@ -69,11 +76,11 @@ struct row_metric {
 struct row {
     struct msg_row_def def; /* def.kernel is an index into kernels[] here */
     uint64_t calls, total_ns, min_ns, max_ns;
-    uint32_t rounds;         /* rounds that had it */
+    uint32_t rounds; /* rounds that had it */
     char time_source[16];
-    struct stat us;          /* mean us a call, one value a round */
+    struct stat us; /* mean us a call, one value a round */
     uint32_t hist[256];
-    uint64_t window_calls;   /* launches seen inside PM windows */
+    uint64_t window_calls; /* launches seen inside PM windows */
     uint64_t window_ns;
     uint64_t shared_samples; /* samples that several kernels share: unattributed */
     struct row_metric *metrics;
@@ -84,9 +91,10 @@ struct generation {
     struct msg_generation def;
     uint64_t t_ns;
     uint32_t instance;
-    struct stat prefill, decode;           /* tokens/s of timed rounds */
+    struct stat prefill, decode; /* tokens/s of timed rounds */
     struct stat prefill_counted, decode_counted;
-    uint32_t timed_rounds, counted_rounds;
+    uint32_t timed_rounds, counted_rounds; /* the first timed round warms up: not in the stats */
+    uint64_t rows_ns;                      /* launch time of all its rows */
     bool faulted;
 };
 
@@ -102,6 +110,14 @@ struct window_summary {
     bool overflow, offset_ok;
     int64_t offset_ns;
     char source[16];
+};
+
+/* The bytes of a cubin, pieced together from MODULE frames. */
+struct module {
+    uint64_t hash;
+    struct buf bytes;
+    uint32_t total;
+    bool whole;
 };
 
 struct window_fold; /* the open window's raw samples and spans; private */
@@ -155,10 +171,15 @@ struct session {
     char end_text[300];
 
     struct window_fold *window;
-    struct buf module_bytes; /* the last module, whole, for the SASS view */
-    uint64_t module_hash;
-    bool module_whole;
-    uint32_t kernel_map[MAX_KERNELS], row_map[MAX_ROWS]; /* this instance's number -> index + 1 */
+    uint64_t windows, windows_unused; /* joined; overflowed or without a clock offset */
+    struct module *modules;           /* cubins, by hash, for the SASS view */
+    uint32_t nmodules;
+
+    /* Of the fold alone: this instance's numbers -> index + 1, and totals of what is bounded. */
+    uint32_t kernel_map[MAX_KERNELS], row_map[MAX_ROWS];
+    uint64_t drops_before[FRAME_TYPE_END]; /* of instances that have ended */
+    uint64_t module_total;
+    uint32_t row_metrics_total;
 };
 
 enum status session_init(struct session *s);
@@ -175,8 +196,10 @@ const struct generation *session_generation(const struct session *s, uint32_t ge
 const struct msg_metric_def *session_metric(const struct session *s, const char *key);
 const struct kernel_stalls *session_stalls(const struct session *s, uint32_t kernel,
                                            uint32_t generation);
+const struct module *session_module(const struct session *s, uint64_t cubin_hash); /* whole ones */
 const struct msg_source *session_source(const struct session *s, const char *name);
-/* The variant and KD of `family` that the newest generation runs; false when the family has none. */
+/* The variant and KD of `family` that the newest generation runs; false when the family has none.
+ */
 bool session_selected(const struct session *s, const char *family, const char **variant,
                       uint32_t *kd);
 

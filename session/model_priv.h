@@ -1,0 +1,63 @@
+/*
+ * What the files of the fold share. A handler gets a decoded message and changes the session; it
+ * counts what it can't use in `garbled_frames` or `overflowed` and fails for want of memory only.
+ */
+#ifndef SESSION_MODEL_PRIV_H
+#define SESSION_MODEL_PRIV_H
+
+#include "session/model.h"
+
+enum status fold_hello(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_model(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_metric_def(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_kernel_def(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_row_def(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_module(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_census(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_variant_def(struct session *s, const struct frame *f, const union msg_any *m);
+
+enum status fold_generation(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_round(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_span_agg(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_counter(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_stalls(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_text(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_progress(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_clocks(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_drops(struct session *s, const struct frame *f, const union msg_any *m);
+
+enum status fold_log(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_source(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_fault(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_command(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_reply(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_parity(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_mark(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_bye(struct session *s, const struct frame *f, const union msg_any *m);
+
+enum status fold_window_begin(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_spans(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_pm_samples(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_window_end(struct session *s, const struct frame *f, const union msg_any *m);
+void window_free(struct window_fold *w);
+
+/* Counts a frame that made no sense; OK, since a stream is read to its end. */
+enum status fold_garbled(struct session *s);
+
+/* Room for one more in an array of `n` that only ever grows through here (capacity is implied by
+ * n: 8, then powers of two). ERR_NOMEM leaves it as it was. */
+enum status fold_grow(void *array, uint32_t n, size_t size);
+
+struct kernel *fold_kernel(struct session *s, uint32_t number); /* by this instance's number */
+struct row *fold_row(struct session *s, uint32_t number);
+struct generation *fold_find_generation(struct session *s, uint32_t generation);
+int fold_find_metric(const struct session *s, uint16_t number); /* index, -1 = not defined */
+
+/* The row's entry of a metric, made when missing. *out is NULL when the limit is met (counted). */
+enum status fold_row_metric(struct session *s, struct row *r, uint16_t metric,
+                            struct row_metric **out);
+
+void fold_event(struct session *s, uint64_t t_ns, const char *kind, uint8_t level, const char *fmt,
+                ...) __attribute__((format(printf, 5, 6)));
+
+#endif
