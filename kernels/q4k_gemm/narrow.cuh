@@ -48,9 +48,11 @@ __device__ __forceinline__ void stage_b(const args &g, int row0, int sb)
 template <int KD> __device__ __forceinline__ void stage_raw_a(const args &g, int token0, int chunk0)
 {
     enum { WORDS = KD * 5 }; /* of 8 bytes, a token */
+    static_assert(TOKENS * WORDS % THREADS == 0, "whole rounds");
     uint8_t *qat = smem + QB_BYTES + SDS_BYTES;
 #pragma unroll
-    for (int i = threadIdx.x; i < TOKENS * WORDS; i += THREADS) {
+    for (int j = 0; j < TOKENS * WORDS / THREADS; j++) {
+        const int i = threadIdx.x + j * THREADS;
         const int token = i / WORDS, w = i % WORDS, c = w / 5, part = w % 5;
         const uint2 v =
             __ldg((const uint2 *)(token_ptr(g, token0 + token) + (size_t)chunk0 * CHUNK_BYTES) + w);

@@ -93,10 +93,13 @@ __device__ __forceinline__ float2 sub_scales(const uint4 &head, int j)
 {
     const float d = __half2float(__ushort_as_half((unsigned short)head.x));
     const float dmin = __half2float(__ushort_as_half((unsigned short)(head.x >> 16)));
+    /* Both forms and a mask: a branch on j would make the compiler emit the loop around it twice.
+     */
     const int at = (j & 3) * 8;
+    const uint32_t upper = (uint32_t)((3 - j) >> 31); /* all ones for sub-blocks 4..7 */
     const uint32_t low_sc = head.y >> at, low_m = head.z >> at, high = head.w >> at;
-    const uint32_t sc = j < 4 ? low_sc & 63u : (high & 15u) | (low_sc >> 2 & 48u);
-    const uint32_t m = j < 4 ? low_m & 63u : (high >> 4 & 15u) | (low_m >> 2 & 48u);
+    const uint32_t sc = (low_sc & 63u & ~upper) | (((high & 15u) | (low_sc >> 2 & 48u)) & upper);
+    const uint32_t m = (low_m & 63u & ~upper) | (((high >> 4 & 15u) | (low_m >> 2 & 48u)) & upper);
     return make_float2(d * (float)sc, -dmin * (float)m);
 }
 
@@ -130,14 +133,18 @@ __device__ __forceinline__ void stage_a(const args &g, uint8_t *qa, int token0, 
 {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
 #pragma unroll
-    for (int u = warp; u < TOKENS / 8 * (KD / 4); u += THREADS / 32) {
-        const int token = u % (TOKENS / 8) * 8 + (lane & 7), c = u / (TOKENS / 8) * 4 + (lane >> 3);
-        const chunk v =
-            load_chunk(token_ptr(g, token0 + token) + (size_t)(chunk0 + c) * CHUNK_BYTES);
-        uint4 *dst = (uint4 *)(qa + (c * TOKENS + token) * 32);
-        dst[0] = make_uint4(v.q[0], v.q[1], v.q[2], v.q[3]);
-        dst[1] = make_uint4(v.q[4], v.q[5], v.q[6], v.q[7]);
-        put(c, token, v.da_bits, v.sa);
+    for (int i = 0; i < TOKENS / 64; i++) {
+        const int token = (i * 8 + warp) * 8 + (lane & 7);
+        const uint8_t *p = token_ptr(g, token0 + token) + (chunk0 + (lane >> 3)) * CHUNK_BYTES;
+#pragma unroll
+        for (int j = 0; j < KD / 4; j++) {
+            const int c = j * 4 + (lane >> 3);
+            const chunk v = load_chunk(p + j * 4 * CHUNK_BYTES);
+            uint4 *dst = (uint4 *)(qa + (c * TOKENS + token) * 32);
+            dst[0] = make_uint4(v.q[0], v.q[1], v.q[2], v.q[3]);
+            dst[1] = make_uint4(v.q[4], v.q[5], v.q[6], v.q[7]);
+            put(c, token, v.da_bits, v.sa);
+        }
     }
 }
 
