@@ -39,7 +39,7 @@ struct weight {
 enum op_kind {
     OP_EMBED,     /* y[n][d] = rows of w named by the step's tokens, times `scale` */
     OP_NORM,      /* RMSNorm over groups of `dim`: y = x * rsqrt(mean(x^2) + eps) * w; y may be x.
-                     `dim` = d_model, or head_dim for q/k norms (n * rows / dim groups) */
+                     `dim` = d_model and heads 0, or head_dim and `heads` groups a token (q/k norms) */
     OP_MATMUL,    /* y[n][m] = x[n][k] * w^T, + bias when there is one */
     OP_ROPE,      /* rotates x[n][heads * head_dim] in place by the step's positions */
     OP_KV_STORE,  /* appends x = k[n][kv_dim] and x2 = v[n][kv_dim] to layer `layer` of the cache */
