@@ -11,7 +11,9 @@
 
 #include "engine/gguf.h"
 
-enum { TOKENIZER_MAX_TEXT = 16 << 20 }; /* bytes of one encode */
+enum {
+    TOKENIZER_MAX_TEXT = 1 << 20
+}; /* bytes of one encode; it takes up to 300 times that memory */
 
 /* Flags of tokenizer_encode(). */
 enum {
