@@ -28,7 +28,9 @@ enum input_kind {
     INPUT_EXTREME,  /* the largest scales, mins, nibbles and activations, signs mixed */
     INPUT_NEGATIVE, /* every activation -127: the sums are at their most negative */
     INPUT_ZERO,     /* whole blocks and whole tokens of zeros among random ones */
-    INPUT_KINDS,
+    INPUT_KINDS,    /* the ones above are the check; those below only narrow a failure down */
+    INPUT_NO_MIN = INPUT_KINDS, /* random, but the weights' mins are 0 */
+    INPUT_ALIKE,                /* random, but every token is the same */
 };
 
 /* Host copies in the family's canonical layout. Freed by family_inputs_free(). */

@@ -1,0 +1,11 @@
+/* Shared by the files of this family's host side only. */
+#ifndef KERNELS_Q4K_GEMM_FAMILY_PRIV_H
+#define KERNELS_Q4K_GEMM_FAMILY_PRIV_H
+
+#include "kernels/family.h"
+
+/* See struct kernel_family.make_inputs. */
+enum status q4k_make_inputs(const struct shape *s, enum input_kind kind, uint64_t seed,
+                            struct family_inputs *out);
+
+#endif
