@@ -110,6 +110,7 @@ struct counter_window {
     uint64_t dropped;          /* lost by hardware or buffers */
     uint64_t invalid;          /* records without usable timestamps: not used */
     uint64_t other;     /* pc: samples of code that is not the user's; pm: first samples cut */
+    uint64_t reported;  /* pc: total samples as CUPTI counts them, to compare with items */
     bool overflow;      /* the hardware buffer ran over: the window's figures would lie */
     uint64_t decode_ns; /* host time spent on reading the data */
 };
@@ -123,7 +124,7 @@ struct counter_state {
     bool synthetic;
     char why[256];    /* "" when ready; else what happened and what still works */
     char remedy[256]; /* what to try; "" when nothing helps */
-    char detail[160]; /* what it gives here: "SM% by TriageCompute, 9 metrics in one pass" */
+    char detail[256]; /* what it gives here: "SM% by TriageCompute, 9 metrics in one pass" */
 };
 
 /* The engine's ear. Any function may be NULL. */
@@ -155,8 +156,9 @@ struct counter_env {
 struct counter_launch {
     uint64_t tag;
     const char *kernel;
-    bool chosen; /* range: count this one exactly */
-    double macs; /* synth: how long it should take; 0 = unknown */
+    bool chosen;         /* range: count this one exactly */
+    double macs;         /* synth: how long it should take; 0 = unknown */
+    uint64_t virtual_ns; /* synth: when it starts; turns_launch_begin() fills it in */
 };
 
 /* Zero = default of the source. */
@@ -193,8 +195,8 @@ struct counter_source_ops {
     void (*launch_end)(struct counter_source *src, const struct counter_launch *l);
     enum status (*stop)(
         struct counter_source *src); /* range: ERR_AGAIN = run the same work again */
-    enum status (*poll)(struct counter_source *src); /* ERR_AGAIN: nothing to do */
-    enum status (*disarm)(struct counter_source *src);
+    enum status (*poll)(struct counter_source *src);   /* ERR_AGAIN: nothing to do */
+    enum status (*disarm)(struct counter_source *src); /* ERR_AGAIN: a window is not decoded yet */
     void (*close)(struct counter_source *src); /* frees what the source owns, not src itself */
 };
 
@@ -203,7 +205,7 @@ struct counter_source {
     struct counter_env env;
     struct counter_state state;
     uint32_t windows; /* started so far */
-    bool armed, started;
+    _Atomic bool armed, started;
 };
 
 /* ---- calls that work for every source; each checks order and role ---- */
@@ -213,7 +215,8 @@ struct counter_source {
  * that the reason can be shown. Free with counter_close(). */
 enum status counter_open(enum counter_role role, bool synthetic, const struct counter_env *env,
                          struct counter_source **out);
-void counter_close(struct counter_source *src); /* disarms first; NULL is fine */
+void counter_close(struct counter_source *src); /* stops, polls, disarms first; no other thread may
+                                                 * use it any more; NULL is fine */
 
 enum status counter_configure(struct counter_source *src, const struct counter_config *cfg);
 
@@ -226,7 +229,7 @@ void counter_launch_begin(struct counter_source *src, const struct counter_launc
 void counter_launch_end(struct counter_source *src, const struct counter_launch *l);
 enum status counter_stop(struct counter_source *src);
 enum status counter_poll(struct counter_source *src);
-enum status counter_disarm(struct counter_source *src);
+enum status counter_disarm(struct counter_source *src); /* ERR_AGAIN: still armed, poll first */
 
 /* "events", "activity", "pm", "pc", "range"; "?" for a number that is no role. */
 const char *counter_role_name(enum counter_role role);

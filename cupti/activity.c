@@ -1,0 +1,339 @@
+/*
+ * activity: the span of every kernel (CUPTI's CONCURRENT_KERNEL records) of a window.
+ *
+ * CUPTI asks for buffers on the launching thread and hands full ones back on a thread of its own;
+ * both only push and pop a list under a mutex that is never held across a CUPTI call. All records
+ * are read in stop(), on the launching thread, with the stream drained: a forced flush, then the
+ * records of this window sorted by correlation id, which is launch order, and paired with the
+ * launches noted in that order. If the two disagree in number or name nothing is guessed: the
+ * window's spans have tag 0. So every launch between start and stop must be announced (kernels that
+ * never are, a library's say, do no harm).
+ *
+ * Buffers come from a bounded pool. When it is empty CUPTI gets none and counts what it drops.
+ * One such source a process: CUPTI's callbacks carry no user pointer.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cupti/sources.h"
+
+enum { BUFFER_BYTES = 1 << 20, POOL = 16, NAME_MAX_ = 256, NAMES = 1024 };
+
+struct record {
+    struct counter_span span;
+    uint32_t name; /* index in names */
+};
+
+struct buffer {
+    uint8_t *bytes;
+    size_t valid;
+    enum { FREE, LENT, FULL } state;
+};
+
+static struct pool {
+    pthread_mutex_t lock;
+    struct buffer b[POOL];
+    uint64_t refused; /* requests that found the pool empty */
+    bool open;
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+struct activity {
+    struct counter_source src;
+    struct counter_notes notes;
+    struct record *rec;
+    size_t n, cap;
+    char (*names)[NAME_MAX_];
+    size_t name_count;
+    uint64_t opened_ns, dropped, invalid;
+    bool registered, enabled, keep;
+};
+
+/* ---- CUPTI's side ---- */
+
+static void buffer_requested(uint8_t **bytes, size_t *size, size_t *max_records)
+{
+    *bytes = NULL;
+    *size = *max_records = 0;
+    pthread_mutex_lock(&pool.lock);
+    for (int i = 0; i < POOL && !*bytes; i++) {
+        struct buffer *b = &pool.b[i];
+        if (b->state != FREE || !b->bytes) continue;
+        b->state = LENT;
+        *bytes = b->bytes;
+        *size = BUFFER_BYTES;
+    }
+    if (!*bytes) pool.refused++;
+    pthread_mutex_unlock(&pool.lock);
+}
+
+static void buffer_completed(void *ctx, uint32_t stream, uint8_t *bytes, size_t size, size_t valid)
+{
+    (void)ctx, (void)stream;
+    pthread_mutex_lock(&pool.lock);
+    for (int i = 0; i < POOL; i++)
+        if (pool.b[i].bytes == bytes) {
+            pool.b[i].valid = valid <= size ? valid : size;
+            pool.b[i].state = valid ? FULL : FREE;
+        }
+    pthread_mutex_unlock(&pool.lock);
+}
+
+static enum status pool_open(void)
+{
+    for (int i = 0; i < POOL; i++) {
+        if (pool.b[i].bytes) continue;
+        pool.b[i].bytes = aligned_alloc(8, BUFFER_BYTES);
+        if (!pool.b[i].bytes) return err_set(ERR_NOMEM, "out of memory: activity buffers");
+        memset(pool.b[i].bytes, 0, BUFFER_BYTES);
+    }
+    return OK;
+}
+
+/* ---- records ---- */
+
+static uint32_t intern(struct activity *a, const char *name)
+{
+    if (!name) name = "";
+    for (size_t i = 0; i < a->name_count; i++)
+        if (strncmp(a->names[i], name, NAME_MAX_ - 1) == 0) return (uint32_t)i;
+    size_t i = a->name_count < NAMES ? a->name_count++ : 0; /* slot 0: "", also "no room" */
+    if (i) strncpy(a->names[i], name, NAME_MAX_ - 1);
+    return (uint32_t)i;
+}
+
+static void take(struct activity *a, const struct cupti_kernel_record *k)
+{
+    if (!k->start || !k->end || k->end < k->start) {
+        a->invalid++;
+        return;
+    }
+    if (a->n == a->cap) {
+        a->dropped++;
+        return;
+    }
+    a->rec[a->n++] = (struct record){
+        .span = {.start_ns = k->start,
+                 .end_ns = k->end,
+                 .grid = {(uint32_t)k->grid[0], (uint32_t)k->grid[1], (uint32_t)k->grid[2]},
+                 .block = {(uint32_t)k->block[0], (uint32_t)k->block[1], (uint32_t)k->block[2]},
+                 .regs = k->regs,
+                 .smem_static = (uint32_t)k->smem_static,
+                 .smem_dynamic = (uint32_t)k->smem_dynamic,
+                 .correlation = k->correlation,
+                 .stream = k->stream,
+                 .graph = k->graph,
+                 .graph_node = k->graph_node},
+        .name = intern(a, k->name)};
+}
+
+static void read_buffer(struct activity *a, uint8_t *bytes, size_t valid)
+{
+    struct cupti_activity *r = NULL;
+    while (a->src.env.lib->activity_next(bytes, valid, &r) == CUPTI_R_SUCCESS) {
+        if (r->kind == CUPTI_KIND_CONCURRENT_KERNEL || r->kind == CUPTI_KIND_KERNEL)
+            take(a, (const struct cupti_kernel_record *)r);
+    }
+}
+
+/* Reads every full buffer; keep = false throws the records away. */
+static void drain(struct activity *a, bool keep)
+{
+    for (int i = 0; i < POOL; i++) {
+        pthread_mutex_lock(&pool.lock);
+        bool full = pool.b[i].state == FULL;
+        pthread_mutex_unlock(&pool.lock);
+        if (!full) continue;
+        if (keep) read_buffer(a, pool.b[i].bytes, pool.b[i].valid);
+        memset(pool.b[i].bytes, 0, BUFFER_BYTES); /* CUPTI is told that buffers come zeroed */
+        pthread_mutex_lock(&pool.lock);
+        pool.b[i].state = FREE;
+        pthread_mutex_unlock(&pool.lock);
+    }
+    size_t lost = 0;
+    if (a->src.env.lib->activity_dropped(NULL, 0, &lost) == CUPTI_R_SUCCESS && keep)
+        a->dropped += lost;
+}
+
+static int by_launch(const void *x, const void *y)
+{
+    const struct counter_span *a = &((const struct record *)x)->span;
+    const struct counter_span *b = &((const struct record *)y)->span;
+    if (a->correlation != b->correlation) return a->correlation < b->correlation ? -1 : 1;
+    return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+/* Is the kernel one that was noted at all? Others (a library's) are skipped. */
+static bool noted(const struct activity *a, const char *name)
+{
+    for (size_t i = 0; i < a->notes.n; i++)
+        if (strcmp(a->notes.v[i].kernel, name) == 0) return true;
+    return false;
+}
+
+/* Gives spans their tags: both lists are in launch order. One missing or surplus launch would shift
+ * all that follow it, unseen among launches of one kernel: so either everything fits or no span is
+ * tagged. Returns the number of spans without a tag. */
+static uint64_t pair(struct activity *a)
+{
+    size_t i = 0, foreign = 0;
+    bool fits = a->dropped == 0 && a->notes.lost == 0;
+    bool known[NAMES];
+    for (size_t k = 0; k < a->name_count; k++) known[k] = noted(a, a->names[k]);
+    for (size_t r = 0; r < a->n && fits; r++) {
+        if (!known[a->rec[r].name]) {
+            foreign++;
+            continue;
+        }
+        fits = i < a->notes.n && strcmp(a->names[a->rec[r].name], a->notes.v[i].kernel) == 0;
+        if (fits) a->rec[r].span.tag = a->notes.v[i++].tag;
+    }
+    if (fits && i == a->notes.n) return foreign;
+    for (size_t r = 0; r < a->n; r++) a->rec[r].span.tag = 0;
+    return a->n;
+}
+
+static void deliver(struct activity *a)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        a->rec[i].span.kernel = a->names[a->rec[i].name];
+        if (a->src.env.sink.span) a->src.env.sink.span(a->src.env.sink.user, &a->rec[i].span);
+    }
+}
+
+/* ---- the source ---- */
+
+static void probe(struct counter_source *src)
+{
+    if (!counter_has_lib(src, "activity_")) return;
+    counter_set_state(src, COUNTER_READY, NULL, NULL);
+}
+
+static enum status configure(struct counter_source *src, const struct counter_config *cfg)
+{
+    struct activity *a = (struct activity *)src;
+    size_t cap = counter_pick(cfg->spans_max, SPANS_MAX, 256, SPANS_MAX_LIMIT);
+    a->keep = cfg->activity_keep;
+    if (!a->names && !(a->names = calloc(NAMES, NAME_MAX_))) goto nomem;
+    a->name_count = a->name_count ? a->name_count : 1;
+    if (a->cap == cap) return OK;
+    free(a->rec);
+    counter_notes_free(&a->notes);
+    a->rec = calloc(cap, sizeof *a->rec);
+    a->cap = a->rec ? cap : 0;
+    if (!a->rec) goto nomem;
+    return counter_notes_init(&a->notes, cap);
+nomem:
+    return err_set(ERR_NOMEM, "out of memory: activity records");
+}
+
+static enum status arm(struct counter_source *src)
+{
+    struct activity *a = (struct activity *)src;
+    const struct cupti_lib *lib = src->env.lib;
+    if (a->registered) return OK;
+    if (pool.open) return err_set(ERR_USAGE, "activity: one source a process");
+    enum status st = pool_open();
+    if (st != OK) return st;
+    uint8_t yes = 1;
+    size_t size = sizeof yes;
+    lib->activity_attribute(CUPTI_ATTR_ZEROED_BUFFERS, &size,
+                            &yes); /* a hint: its answer is not used */
+    st = cupti_check(lib, lib->activity_callbacks(buffer_requested, buffer_completed),
+                     "registering activity buffers");
+    if (st != OK) return st;
+    a->registered = pool.open = true;
+    return OK;
+}
+
+static enum status start(struct counter_source *src)
+{
+    struct activity *a = (struct activity *)src;
+    const struct cupti_lib *lib = src->env.lib;
+    if (a->enabled) { /* kept on since the last window: what came in between is not ours */
+        lib->activity_flush(CUPTI_FLUSH_FORCED);
+        drain(a, false);
+    } else {
+        enum status st = cupti_check(lib, lib->activity_enable(CUPTI_KIND_CONCURRENT_KERNEL),
+                                     "enabling kernel activity");
+        if (st != OK) return st;
+        a->enabled = true;
+    }
+    a->n = a->notes.n = 0;
+    a->dropped = a->invalid = a->notes.lost = 0;
+    pool.refused = 0;
+    a->opened_ns = clock_wall_ns();
+    return OK;
+}
+
+static void launch_begin(struct counter_source *src, const struct counter_launch *l)
+{
+    counter_notes_put(&((struct activity *)src)->notes, l);
+}
+
+static enum status stop(struct counter_source *src)
+{
+    struct activity *a = (struct activity *)src;
+    const struct cupti_lib *lib = src->env.lib;
+    struct counter_window w = {.role = COUNTER_ACTIVITY,
+                               .window = src->windows,
+                               .start_ns = a->opened_ns,
+                               .end_ns = clock_wall_ns()};
+    enum status st = cupti_check(lib, lib->activity_flush(CUPTI_FLUSH_FORCED), "flushing activity");
+    if (st != OK) return st;
+    drain(a, true);
+    if (!a->keep) {
+        a->enabled = false;
+        st = cupti_check(lib, lib->activity_disable(CUPTI_KIND_CONCURRENT_KERNEL),
+                         "disabling kernel activity");
+    }
+    qsort(a->rec, a->n, sizeof *a->rec, by_launch);
+    w.other = pair(a);
+    deliver(a);
+    w.items = a->n;
+    w.dropped = a->dropped;
+    w.invalid = a->invalid;
+    w.overflow = a->dropped > 0 || pool.refused > 0;
+    w.decode_ns = clock_wall_ns() - w.end_ns;
+    if (src->env.sink.window) src->env.sink.window(src->env.sink.user, &w);
+    return st;
+}
+
+static enum status disarm(struct counter_source *src)
+{
+    struct activity *a = (struct activity *)src;
+    const struct cupti_lib *lib = src->env.lib;
+    if (!a->enabled) return OK;
+    a->enabled = false;
+    enum status st = cupti_check(lib, lib->activity_disable(CUPTI_KIND_CONCURRENT_KERNEL),
+                                 "disabling kernel activity");
+    lib->activity_flush(CUPTI_FLUSH_FORCED);
+    drain(a, false);
+    return st;
+}
+
+/* The pool's memory stays: CUPTI may still hold a buffer, and it can't be asked to give one back.
+ */
+static void close_(struct counter_source *src)
+{
+    struct activity *a = (struct activity *)src;
+    if (a->registered) pool.open = false;
+    counter_notes_free(&a->notes);
+    free(a->rec);
+    free(a->names);
+}
+
+const struct counter_source_ops counter_activity_ops = {
+    .name = "activity",
+    .role = COUNTER_ACTIVITY,
+    .size = sizeof(struct activity),
+    .probe = probe,
+    .configure = configure,
+    .arm = arm,
+    .start = start,
+    .launch_begin = launch_begin,
+    .stop = stop,
+    .disarm = disarm,
+    .close = close_,
+};

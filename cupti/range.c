@@ -1,0 +1,273 @@
+/*
+ * range: exact counters of chosen launches, by user ranges and user replay.
+ *
+ * One group: arm (enable, configure) -> { start, the work, stop } until stop says OK instead of
+ * ERR_AGAIN
+ * -> disarm (decode, deliver, disable). The work must be the same each time; the engine restores
+ * its state. Each chosen launch is a range of its own, named after its index, so that a value finds
+ * its tag.
+ *
+ * A second group on the same object gave NaN or a crash (CUDA 13.0): so an object lives for one
+ * group. targetNestingLevel is 1. pm and pc must be disarmed.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cupti/pack.h"
+#include "cupti/sources.h"
+
+struct range {
+    struct counter_source src;
+    struct counter_config cfg;
+    struct pack_set set;
+    bool packed;
+    void *object;
+    uint8_t *image;
+    size_t image_size;
+    size_t max;
+    struct counter_notes notes; /* chosen launches of the first pass */
+    size_t seen;                /* chosen launches of this pass */
+    size_t passes;
+    bool pushed, complete, differs;
+    struct counter_window w;
+};
+
+static void probe(struct counter_source *src)
+{
+    if (!counter_has_lib(src, "range_") || !counter_supported(src, CUPTI_API_RANGE)) return;
+    counter_set_state(src, COUNTER_READY, NULL, NULL);
+}
+
+static enum status configure(struct counter_source *src, const struct counter_config *cfg)
+{
+    struct range *r = (struct range *)src;
+    if (r->packed) pack_free(src->env.lib, &r->set);
+    r->packed = false;
+    r->cfg = *cfg;
+    r->max = counter_pick(cfg->range_max, RANGE_MAX, 1, RANGE_MAX_LIMIT);
+    counter_notes_free(&r->notes);
+    enum status st = counter_notes_init(&r->notes, r->max);
+    if (st != OK) return st;
+    unsigned sets = cfg->range_sets ? cfg->range_sets : METRIC_SET_LIVE;
+    st = pack_range(src->env.lib, src->env.lib->chip, sets, &r->set);
+    if (st != OK) return st;
+    r->packed = true;
+    snprintf(src->state.detail, sizeof src->state.detail, "%s: %zu metrics in %zu pass%s%s%.100s",
+             src->env.lib->chip, r->set.n, r->set.passes, r->set.passes == 1 ? "" : "es",
+             r->set.refused ? "; not here: " : "", r->set.refused_keys);
+    return OK;
+}
+
+static enum status make_image(struct range *r)
+{
+    const struct cupti_lib *lib = r->src.env.lib;
+    struct cupti_range_size_params z = {.size = sizeof z,
+                                        .object = r->object,
+                                        .names = r->set.names,
+                                        .n = r->set.n,
+                                        .max_ranges = r->max,
+                                        .max_nodes = (uint32_t)r->max};
+    enum status st = cupti_check(lib, lib->range_size(&z), "sizing range counters");
+    if (st != OK) return st;
+    uint8_t *image = realloc(r->image, z.image_size ? z.image_size : 1);
+    if (!image) return err_set(ERR_NOMEM, "out of memory: %zu bytes of counters", z.image_size);
+    r->image = image;
+    r->image_size = z.image_size;
+    struct cupti_range_image_params i = {
+        .size = sizeof i, .object = r->object, .image_size = r->image_size, .image = r->image};
+    return cupti_check(lib, lib->range_image(&i), "emptying range counters");
+}
+
+static enum status set_config(struct range *r)
+{
+    struct cupti_range_config_params c = {
+        .size = CUPTI_SIZE(struct cupti_range_config_params, target_nesting),
+        .object = r->object,
+        .config_size = r->set.config_size,
+        .config = r->set.config,
+        .image_size = r->image_size,
+        .image = r->image,
+        .range = CUPTI_USER_RANGE,
+        .replay = CUPTI_USER_REPLAY,
+        .max_ranges = r->max,
+        .nesting_levels = 1,
+        .min_nesting = 1,
+        .target_nesting = 1,
+    };
+    return cupti_check(r->src.env.lib, r->src.env.lib->range_config(&c),
+                       "configuring the range profiler");
+}
+
+static enum status arm(struct counter_source *src)
+{
+    struct range *r = (struct range *)src;
+    struct cupti_range_enable_params e = {.size = sizeof e, .ctx = src->env.ctx};
+    enum status st =
+        cupti_check(src->env.lib, src->env.lib->range_enable(&e), "enabling the range profiler");
+    if (st != OK) return st;
+    r->object = e.object;
+    st = make_image(r);
+    if (st == OK) st = set_config(r);
+    if (st != OK) {
+        struct cupti_range_params d = {.size = sizeof d, .object = r->object};
+        src->env.lib->range_disable(&d); /* the first message stays */
+        r->object = NULL;
+        return st;
+    }
+    r->notes.n = r->seen = r->passes = 0;
+    r->notes.lost = 0;
+    r->pushed = r->complete = r->differs = false;
+    r->w = (struct counter_window){
+        .role = COUNTER_RANGE, .window = src->windows + 1, .start_ns = clock_wall_ns()};
+    return OK;
+}
+
+static enum status start(struct counter_source *src)
+{
+    struct range *r = (struct range *)src;
+    if (r->complete) return err_set(ERR_USAGE, "range: this group has all its passes");
+    r->seen = 0;
+    struct cupti_range_params s = {.size = sizeof s, .object = r->object};
+    return cupti_check(src->env.lib, src->env.lib->range_start(&s), "starting a pass");
+}
+
+static void launch_begin(struct counter_source *src, const struct counter_launch *l)
+{
+    struct range *r = (struct range *)src;
+    if (!l->chosen || r->pushed) return;
+    size_t i = r->seen;
+    if (r->passes == 0) counter_notes_put(&r->notes, l);
+    if (i >= r->notes.n) return; /* more than fit, or more than in the first pass */
+    if (r->notes.v[i].tag != l->tag) r->differs = true;
+    r->seen++;
+    char name[24];
+    snprintf(name, sizeof name, "r%zu", i);
+    struct cupti_range_push_params p = {.size = sizeof p, .object = r->object, .name = name};
+    r->pushed = src->env.lib->range_push(&p) == CUPTI_R_SUCCESS;
+    if (!r->pushed) r->w.invalid++;
+}
+
+static void launch_end(struct counter_source *src, const struct counter_launch *l)
+{
+    struct range *r = (struct range *)src;
+    if (!l->chosen || !r->pushed) return;
+    r->pushed = false;
+    struct cupti_range_params p = {.size = sizeof p, .object = r->object};
+    if (src->env.lib->range_pop(&p) != CUPTI_R_SUCCESS) r->w.invalid++;
+}
+
+static enum status stop(struct counter_source *src)
+{
+    struct range *r = (struct range *)src;
+    struct cupti_range_stop_params s = {
+        .size = CUPTI_SIZE(struct cupti_range_stop_params, all_passes), .object = r->object};
+    enum status st = cupti_check(src->env.lib, src->env.lib->range_stop(&s), "ending a pass");
+    if (st != OK) return st;
+    if (r->seen != r->notes.n) r->differs = true;
+    r->passes++;
+    r->complete = s.all_passes != 0;
+    if (r->complete) return OK;
+    if (r->passes <= 4 * r->set.passes) return ERR_AGAIN;
+    r->complete = true;
+    return err_set(ERR_FAILED, "range: %zu passes run where %zu were announced, and no end",
+                   r->passes, r->set.passes);
+}
+
+/* ---- results ---- */
+
+/* The index in a range's name "r12"; the position when it can't be read. */
+static size_t index_of(struct range *r, size_t position)
+{
+    const struct cupti_lib *lib = r->src.env.lib;
+    struct cupti_host_range_name_params p = {.size = sizeof p,
+                                             .image = r->image,
+                                             .image_size = r->image_size,
+                                             .range = position,
+                                             .delimiter = "/"};
+    if (!lib->host_range_name || lib->host_range_name(&p) != CUPTI_R_SUCCESS || !p.name)
+        return position;
+    size_t index = position;
+    unsigned long v;
+    if (sscanf(p.name, "r%lu", &v) == 1) index = v;
+    free((void *)(uintptr_t)p.name);
+    return index;
+}
+
+static void deliver(struct range *r, size_t position)
+{
+    double values[PACK_MAX];
+    size_t index = index_of(r, position);
+    if (index >= r->notes.n ||
+        pack_evaluate(r->src.env.lib, &r->set, r->image, r->image_size, position, values) != OK) {
+        r->w.invalid++;
+        return;
+    }
+    r->w.items++;
+    for (size_t m = 0; m < r->set.n; m++) {
+        struct counter_exact e = {.tag = r->notes.v[index].tag,
+                                  .range = (uint32_t)index,
+                                  .id = r->set.ids[m],
+                                  .value = values[m]};
+        if (r->src.env.sink.exact) r->src.env.sink.exact(r->src.env.sink.user, &e);
+    }
+}
+
+static enum status decode(struct range *r)
+{
+    const struct cupti_lib *lib = r->src.env.lib;
+    struct cupti_range_decode_params d = {.size = sizeof d, .object = r->object};
+    enum status st = cupti_check(lib, lib->range_decode(&d), "decoding range counters");
+    if (st != OK) return st;
+    struct cupti_range_info_params n = {
+        .size = sizeof n, .image = r->image, .image_size = r->image_size};
+    st = cupti_check(lib, lib->range_info(&n), "counting ranges");
+    if (st != OK) return st;
+    r->w.dropped = d.dropped + r->notes.lost;
+    r->w.overflow = d.dropped > 0;
+    if (r->differs)
+        return err_set(ERR_FAILED, "range: the passes did not launch the same kernels; their "
+                                   "counters were thrown away");
+    for (size_t i = 0; i < n.ranges && i < r->max; i++) deliver(r, i);
+    return OK;
+}
+
+static enum status disarm(struct counter_source *src)
+{
+    struct range *r = (struct range *)src;
+    uint64_t t0 = clock_wall_ns();
+    enum status st = r->complete ? decode(r) : OK;
+    struct cupti_range_params d = {.size = sizeof d, .object = r->object};
+    cupti_result off = src->env.lib->range_disable(&d);
+    if (st == OK) st = cupti_check(src->env.lib, off, "disabling the range profiler");
+    r->object = NULL;
+    r->w.end_ns = clock_wall_ns();
+    r->w.decode_ns = r->w.end_ns - t0;
+    if (src->env.sink.window) src->env.sink.window(src->env.sink.user, &r->w);
+    return st;
+}
+
+static void close_(struct counter_source *src)
+{
+    struct range *r = (struct range *)src;
+    if (r->packed) pack_free(src->env.lib, &r->set);
+    counter_notes_free(&r->notes);
+    free(r->image);
+}
+
+const struct counter_source_ops counter_range_ops = {
+    .name = "range",
+    .role = COUNTER_RANGE,
+    .size = sizeof(struct range),
+    .probe = probe,
+    .configure = configure,
+    .arm = arm,
+    .start = start,
+    .launch_begin = launch_begin,
+    .launch_end = launch_end,
+    .stop = stop,
+    .disarm = disarm,
+    .close = close_,
+};
