@@ -68,6 +68,7 @@ struct row_metric {
     struct stat steady;
     double whole_weighted, whole_ns; /* sum of value x overlap, and of launch time covered */
     uint64_t whole_samples;
+    char live_source[16]; /* of the windows behind both */
     bool has_exact;
     struct value exact; /* from COUNTER: range or sassexec; .why owned by the session */
     char exact_source[16], exact_why[120];

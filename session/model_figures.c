@@ -65,45 +65,51 @@ static const struct row_metric *find_metric(const struct session *s, const struc
     return best;
 }
 
-static bool is_live_source(const char *source)
+static bool is_ok(const struct msg_source *src)
 {
-    return strcmp(source, "pm") == 0 || strcmp(source, "synth") == 0;
+    return src && strcmp(src->state, "ok") == 0;
 }
 
 static bool is_exact_source(const char *source)
 {
-    return strcmp(source, "range") == 0 || strcmp(source, "sassexec") == 0 ||
-           strcmp(source, "synth") == 0;
+    return strcmp(source, "range") == 0 || strcmp(source, "sassexec") == 0;
 }
 
-/* The source that would give `key`: by the metric's definition, else the usual one. */
-static const struct msg_source *source_of(const struct session *s, const char *key, bool exact)
+/* Whether a live source gives `key`: a definition that names an exact one only has no live figure.
+ */
+static bool is_live(const struct session *s, const char *key)
 {
-    for (uint32_t i = 0; i < s->nmetrics; i++) {
-        const struct msg_metric_def *d = &s->metrics[i];
-        if (strcmp(d->key, key) != 0) continue;
-        if (exact ? is_exact_source(d->source) : is_live_source(d->source))
-            return session_source(s, d->source);
-    }
-    return session_source(s, exact ? "range" : "pm");
+    for (uint32_t i = 0; i < s->nmetrics; i++)
+        if (strcmp(s->metrics[i].key, key) == 0 && !is_exact_source(s->metrics[i].source))
+            return true;
+    return false;
+}
+
+/* The source that live figures come from: that of the windows so far, else the one that is on. */
+static const struct msg_source *live_source(const struct session *s)
+{
+    const struct msg_source *synth = session_source(s, "synth");
+
+    if (s->last_window.source[0]) return session_source(s, s->last_window.source);
+    return is_ok(synth) ? synth : session_source(s, "pm");
+}
+
+static const struct msg_source *exact_source(const struct session *s, const char *key)
+{
+    const struct msg_metric_def *d = session_metric(s, key);
+    const struct msg_source *synth = session_source(s, "synth");
+
+    if (is_ok(synth)) return synth;
+    return session_source(s, d && is_exact_source(d->source) ? d->source : "range");
 }
 
 /* What a source that is not ok says; state VALUE_OK when it has nothing to say. */
-static struct value source_reason(const struct msg_source *src)
+static struct value source_reason(const struct msg_source *src, const char *absent)
 {
-    if (!src || strcmp(src->state, "ok") == 0) return value_ok(0, NULL);
-    enum value_state st = strcmp(src->state, "failed") == 0 ? VALUE_FAULT : VALUE_UNAVAILABLE;
-    return value_missing(st == VALUE_FAULT ? VALUE_UNAVAILABLE : st,
-                         src->why[0] ? src->why : "its counter source is off");
-}
-
-static bool is_defined(const struct session *s, const char *key, bool exact)
-{
-    for (uint32_t i = 0; i < s->nmetrics; i++)
-        if (strcmp(s->metrics[i].key, key) == 0 &&
-            (exact ? is_exact_source(s->metrics[i].source) : is_live_source(s->metrics[i].source)))
-            return true;
-    return false;
+    if (!src) return value_missing(VALUE_UNAVAILABLE, absent);
+    if (is_ok(src)) return value_ok(0, NULL);
+    return value_missing(VALUE_UNAVAILABLE,
+                         src->why[0] ? src->why : "its counter source is off in this session");
 }
 
 static bool is_current(const struct session *s, const struct row *r)
@@ -124,9 +130,9 @@ static struct value why_not_live(const struct session *s, const struct row *r, c
 {
     if (s->last_window.overflow)
         return value_missing(VALUE_OVERFLOW, "the sampler's buffer overflowed in the last window");
-    struct value reason = source_reason(source_of(s, key, false));
+    struct value reason = source_reason(live_source(s), "no live counter source in this session");
     if (reason.state != VALUE_OK) return reason;
-    if (!is_defined(s, key, false))
+    if (!is_live(s, key))
         return value_missing(VALUE_UNAVAILABLE, "no live counter source gives it here");
     if (s->last_window.window && !s->last_window.offset_ok)
         return value_missing(VALUE_UNAVAILABLE,
@@ -156,7 +162,7 @@ struct value row_metric_steady(const struct session *s, const struct row *r, con
 
     if (!rm || rm->steady.n < MIN_STEADY_SAMPLES)
         return why_not_live(s, r, key, rm ? rm->steady.n : 0);
-    const char *source = s->metrics[rm->metric].source;
+    const char *source = rm->live_source;
     struct value none = value_missing(VALUE_PENDING, NULL);
     return aged(s, r, source, stat_median_value(&rm->steady, source, none));
 }
@@ -173,7 +179,7 @@ struct value row_metric_whole(const struct session *s, const struct row *r, cons
 
     if (!rm || rm->whole_samples < MIN_STEADY_SAMPLES || !(rm->whole_ns > 0))
         return why_not_live(s, r, key, rm ? rm->steady.n : 0);
-    const char *source = s->metrics[rm->metric].source;
+    const char *source = rm->live_source;
     uint32_t n = rm->whole_samples > UINT32_MAX ? UINT32_MAX : (uint32_t)rm->whole_samples;
     struct value v = value_spread(rm->whole_weighted / rm->whole_ns, -1, n, source);
     if (r->shared_samples)
@@ -191,10 +197,9 @@ struct value row_metric_exact(const struct session *s, const struct row *r, cons
         v.why = rm->exact_why[0] ? rm->exact_why : NULL;
         return v;
     }
-    struct value reason = source_reason(source_of(s, key, true));
+    struct value reason =
+        source_reason(exact_source(s, key), "no exact counter source in this session");
     if (reason.state != VALUE_OK) return reason;
-    if (!is_defined(s, key, true))
-        return value_missing(VALUE_UNAVAILABLE, "no exact counter source gives it here");
     return is_current(s, r) ? value_missing(VALUE_PENDING, "no exact pass has run on it yet")
                             : value_missing(VALUE_UNAVAILABLE, "no exact pass ran on it");
 }
@@ -207,7 +212,7 @@ struct value row_metric_best(const struct session *s, const struct row *r, const
     if (steady.state == VALUE_OK || steady.state == VALUE_STALE) return steady;
     /* A source that only counts exactly has its own reason; so has a count that went wrong. */
     if (exact.state == VALUE_FAULT || exact.state == VALUE_OVERFLOW) return exact;
-    return is_defined(s, key, true) && !is_defined(s, key, false) ? exact : steady;
+    return session_metric(s, key) && !is_live(s, key) ? exact : steady;
 }
 
 struct value row_top_stall(const struct session *s, const struct row *r, char *name, size_t size)
@@ -228,10 +233,10 @@ struct value row_top_stall(const struct session *s, const struct row *r, char *n
         uint32_t n = total > UINT32_MAX ? UINT32_MAX : (uint32_t)total;
         return value_spread(100.0 * (double)top->samples / (double)total, -1, n, ks->source);
     }
-    const struct msg_source *src = session_source(s, "pc");
-    struct value reason = source_reason(src);
+    const struct msg_source *synth = session_source(s, "synth");
+    struct value reason = source_reason(is_ok(synth) ? synth : session_source(s, "pc"),
+                                        "no source of stall reasons in this session");
     if (reason.state != VALUE_OK) return reason;
-    if (!src) return value_missing(VALUE_UNAVAILABLE, "no source of stall reasons in this session");
     return is_current(s, r) ? value_missing(VALUE_PENDING, "no PC-sampling window has seen it yet")
                             : value_missing(VALUE_UNAVAILABLE, "no PC-sampling window saw it");
 }

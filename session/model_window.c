@@ -201,6 +201,7 @@ static enum status add_sample(struct session *s, const struct window_fold *w, ui
         enum status st = fold_row_metric(s, &s->rows[row - 1], w->metric[i], &rm);
         if (st != OK) return st;
         if (!rm) continue;
+        memcpy(rm->live_source, w->def.source, sizeof rm->live_source);
         if (steady) stat_add(&rm->steady, it->v[i]);
         rm->whole_weighted += it->v[i] * weight;
         rm->whole_ns += ns;
