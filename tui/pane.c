@@ -1,0 +1,322 @@
+/* Tables on the canvas; see pane.h. Columns leave by priority when the width is short, but the one
+ * under the cursor always stays. The cursor row carries a mark, so that it reads without colours.
+ */
+#include "tui/pane.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct layout {
+    bool shown[PANE_COLUMNS_MAX];
+    int width[PANE_COLUMNS_MAX];
+    uint32_t n;
+};
+
+void pane_init(struct pane *p, const char *table)
+{
+    *p = (struct pane){.def = table_find(table), .selected = TABLE_NONE, .page = 1};
+    p->query.kernel = p->query.row = p->query.other = TABLE_NONE;
+    if (p->def) p->query.sort = p->def->sort;
+}
+
+void pane_free(struct pane *p)
+{
+    table_free(&p->table);
+}
+
+static uint32_t rows(const struct pane *p)
+{
+    return p->def ? p->table.nrows : 0;
+}
+
+static void set_position(struct pane *p, uint32_t position)
+{
+    if (rows(p) == 0) {
+        p->position = p->top = 0;
+        p->selected = TABLE_NONE;
+        return;
+    }
+    p->position = position < rows(p) ? position : rows(p) - 1;
+    p->selected = p->table.index[p->position];
+}
+
+void pane_select(struct pane *p, uint32_t item)
+{
+    for (uint32_t i = 0; i < rows(p); i++)
+        if (p->table.index[i] == item) {
+            set_position(p, i);
+            return;
+        }
+}
+
+void pane_update(struct pane *p, const struct session *s)
+{
+    if (!p->def) return;
+    p->query.filter = p->filter[0] ? p->filter : NULL;
+    if (table_build(&p->table, s, p->def, &p->query) != OK) p->table.nrows = 0;
+    if (p->follow) {
+        set_position(p, rows(p) ? rows(p) - 1 : 0);
+        return;
+    }
+    for (uint32_t i = 0; i < rows(p); i++)
+        if (p->table.index[i] == p->selected) {
+            p->position = i;
+            return;
+        }
+    set_position(p, p->position);
+}
+
+static int total_width(const struct pane *p, const struct layout *l)
+{
+    int w = 2; /* the cursor's mark */
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->shown[i]) w += p->def->columns[i].width + 1;
+    return w - 1;
+}
+
+/* Which columns are shown in `w`, and how wide. */
+static void lay_out(const struct pane *p, int w, struct layout *l)
+{
+    const struct column *col = p->def->columns;
+    uint32_t flex = TABLE_NONE;
+
+    l->n = p->def->ncolumns < PANE_COLUMNS_MAX ? p->def->ncolumns : PANE_COLUMNS_MAX;
+    for (uint32_t i = 0; i < l->n; i++) l->shown[i] = true;
+    while (total_width(p, l) > w) {
+        uint32_t worst = TABLE_NONE;
+        for (uint32_t i = 0; i < l->n; i++)
+            if (l->shown[i] && i != p->column && col[i].priority > 1 &&
+                (worst == TABLE_NONE || col[i].priority >= col[worst].priority))
+                worst = i;
+        if (worst == TABLE_NONE) break;
+        l->shown[worst] = false;
+    }
+    for (uint32_t i = 0; i < l->n; i++) {
+        l->width[i] = col[i].width;
+        if (l->shown[i] && col[i].flex) flex = i;
+    }
+    /* One column takes the slack; text that is longer than its column would be cut beside it. */
+    if (flex != TABLE_NONE) {
+        int slack = w - total_width(p, l);
+        l->width[flex] += slack;
+        if (l->width[flex] < 4) l->width[flex] = 4;
+    }
+}
+
+static unsigned cell_style(const struct cell *c)
+{
+    static const uint8_t marks[] = {[MARK_NONE] = ROLE_TEXT,
+                                    [MARK_GOOD] = ROLE_GOOD,
+                                    [MARK_WARN] = ROLE_WARN,
+                                    [MARK_BAD] = ROLE_BAD,
+                                    [MARK_DIM] = ROLE_DIM};
+    if (!c->is_text) switch (c->value.state) {
+        case VALUE_FAULT:
+            return ROLE_BAD;
+        case VALUE_OVERFLOW:
+            return ROLE_WARN;
+        case VALUE_OK:
+            break;
+        default:
+            return ROLE_DIM;
+        }
+    return (unsigned)c->mark < sizeof marks ? marks[c->mark] : ROLE_TEXT;
+}
+
+static void draw_head(const struct pane *p, struct canvas *c, struct area a, const struct layout *l)
+{
+    int x = a.x + 2;
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (!l->shown[i]) continue;
+        const struct column *col = &p->def->columns[i];
+        bool sorted = p->query.sort && !strcmp(p->query.sort, col->id);
+        unsigned style = ROLE_HEAD | (sorted ? STYLE_BOLD | STYLE_UNDER : 0);
+        char title[64];
+        bool room = sorted && text_columns(col->title) < l->width[i];
+        bool up = col->numeric ? p->query.ascending : !p->query.ascending;
+        snprintf(title, sizeof title, "%s%s", col->title, !room ? "" : up ? "↑" : "↓");
+        int w = x + l->width[i] > a.x + a.w ? a.x + a.w - x : l->width[i];
+        if (col->numeric)
+            canvas_right(c, x, a.y, w, style, title);
+        else
+            canvas_text(c, x, a.y, w, style, title);
+        x += l->width[i] + 1;
+    }
+}
+
+static void draw_row(const struct pane *p, struct canvas *c, struct area a, const struct layout *l,
+                     uint32_t row, int y, bool cursor)
+{
+    int x = a.x + 2, cursor_x = -1, cursor_w = 0;
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (!l->shown[i]) continue;
+        const struct column *col = &p->def->columns[i];
+        struct cell cell = {.is_text = false};
+        char text[CELL_TEXT_MAX * 2];
+        table_cell(&p->table, row, i, &cell);
+        cell_format(col, &cell, l->width[i], text, sizeof text);
+        int w = x + l->width[i] > a.x + a.w ? a.x + a.w - x : l->width[i];
+        if (col->numeric)
+            canvas_right(c, x, y, w, cell_style(&cell), text);
+        else
+            canvas_text(c, x, y, w, cell_style(&cell), text);
+        if (cursor && i == p->column) {
+            cursor_x = x;
+            cursor_w = w;
+        }
+        x += l->width[i] + 1;
+    }
+    if (!cursor) return;
+    canvas_text(c, a.x, y, 1, ROLE_ACCENT | STYLE_BOLD, "▸");
+    canvas_restyle(c, a.x, y, a.w, -1, STYLE_REVERSE);
+    canvas_restyle(c, cursor_x, y, cursor_w, ROLE_ACCENT, STYLE_BOLD | STYLE_UNDER);
+}
+
+static void draw_title(const struct pane *p, struct canvas *c, struct area a)
+{
+    char title[200], place[40];
+    snprintf(title, sizeof title, "%s%s%s", p->def->title, p->filter[0] ? " / " : "", p->filter);
+    canvas_rule(c, a.x, a.y, a.w, title);
+    if (rows(p) > (uint32_t)p->page && a.w > 40) {
+        int n = snprintf(place, sizeof place, " %u/%u ", p->position + 1, rows(p));
+        canvas_text(c, a.x + a.w - n - 2, a.y, n, ROLE_DIM, place);
+    }
+}
+
+void pane_draw(struct pane *p, struct canvas *c, struct area a, bool focused)
+{
+    struct layout l;
+
+    if (!p->def || a.h < 1 || a.w < 4) return;
+    p->page = a.h - 1 - !p->untitled;
+    if (p->page < 1) p->page = 1;
+    if (!p->untitled) {
+        draw_title(p, c, a);
+        a.y++;
+        a.h--;
+    }
+    if (rows(p) == 0) {
+        const char *words = p->filter[0]    ? "no row holds the filter's text; Esc clears it"
+                            : p->def->empty ? p->def->empty
+                                            : "nothing yet";
+        canvas_wrap(c, (struct area){a.x + 2, a.y, a.w - 2, a.h}, ROLE_DIM, words);
+        return;
+    }
+    lay_out(p, a.w, &l);
+    draw_head(p, c, a, &l);
+    uint32_t page = (uint32_t)p->page;
+    if (p->position < p->top) p->top = p->position;
+    if (p->position >= p->top + page) p->top = p->position - page + 1;
+    if (p->top + page > rows(p)) p->top = rows(p) > page ? rows(p) - page : 0;
+    for (uint32_t i = 0; i < page && (int)i < a.h - 1 && p->top + i < rows(p); i++)
+        draw_row(p, c, a, &l, p->top + i, a.y + 1 + (int)i, focused && p->top + i == p->position);
+}
+
+static void sort_by(struct pane *p, int step)
+{
+    uint32_t n = p->def->ncolumns, at = step > 0 ? n - 1 : 0;
+    for (uint32_t i = 0; i < n && p->query.sort; i++)
+        if (!strcmp(p->def->columns[i].id, p->query.sort)) at = i;
+    at = step > 0 ? (at + 1) % n : (at + n - 1) % n;
+    p->query.sort = p->def->columns[at].id;
+    p->query.ascending = false;
+    p->column = at;
+}
+
+bool pane_request(struct pane *p, enum request r)
+{
+    uint32_t page = (uint32_t)p->page, at = p->position;
+
+    if (!p->def) return false;
+    switch (r) {
+    case REQ_UP:
+        set_position(p, at ? at - 1 : 0);
+        break;
+    case REQ_DOWN:
+        set_position(p, at + 1);
+        break;
+    case REQ_PAGE_UP:
+        set_position(p, at > page ? at - page : 0);
+        break;
+    case REQ_PAGE_DOWN:
+        set_position(p, at + page);
+        break;
+    case REQ_HOME:
+        set_position(p, 0);
+        break;
+    case REQ_END:
+        set_position(p, rows(p));
+        break;
+    case REQ_LEFT:
+        if (p->column) p->column--;
+        return true;
+    case REQ_RIGHT:
+        if (p->column + 1 < p->def->ncolumns) p->column++;
+        return true;
+    case REQ_SORT_NEXT:
+        sort_by(p, 1);
+        return true;
+    case REQ_SORT_PREV:
+        sort_by(p, -1);
+        return true;
+    case REQ_ORDER:
+        p->query.ascending = !p->query.ascending;
+        return true;
+    default:
+        return false;
+    }
+    p->follow = r == REQ_END && p->follow;
+    return true;
+}
+
+void figure_text(const struct value *v, bool spread, bool ascii, char *text, size_t size)
+{
+    char number[32], wide[32];
+    double a = fabs(v->v);
+    int prec = a < 10 ? 3 : a < 100 ? 2 : a < 10000 ? 1 : 0;
+
+    value_format(v, 12, prec, a >= 1e7, number, sizeof number);
+    snprintf(text, size, "%s", number);
+    bool shown = v->state == VALUE_OK || v->state == VALUE_STALE;
+    if (!spread || !shown || !(v->spread >= 0)) return;
+    struct value s = value_ok(v->spread, NULL);
+    value_format(&s, 10, prec, 0, wide, sizeof wide);
+    snprintf(text, size, "%s %s%s", number, ascii ? "+-" : "±", wide);
+}
+
+static void explain_value(const struct value *v, const char *unit, char *text, size_t size)
+{
+    char number[80], from[120] = "";
+    figure_text(v, true, false, number, sizeof number);
+    if (v->state != VALUE_OK && v->state != VALUE_STALE) {
+        snprintf(text, size, "%s%s%s", value_state_name(v->state), v->why ? ": " : "",
+                 v->why ? v->why : "");
+        return;
+    }
+    bool counted = v->source && strcmp(v->source, "wall") && strcmp(v->source, "census");
+    if (v->source)
+        snprintf(from, sizeof from, " from %s%s", counted ? "counters of " : "", v->source);
+    if (v->source && (!strcmp(v->source, "clock") || !strcmp(v->source, "events") ||
+                      !strcmp(v->source, "activity")))
+        snprintf(from, sizeof from, " by %s", v->source);
+    size_t used = (size_t)snprintf(text, size, "%s %s%s", number, unit, from);
+    if (v->n && used < size) snprintf(text + used, size - used, ", n %u", v->n);
+}
+
+void pane_explain(const struct pane *p, char *text, size_t size)
+{
+    char what[400];
+    struct cell cell = {.is_text = false};
+
+    text[0] = 0;
+    if (rows(p) == 0 || p->column >= p->def->ncolumns) return;
+    const struct column *col = &p->def->columns[p->column];
+    table_cell(&p->table, p->position, p->column, &cell);
+    if (cell.is_text)
+        snprintf(what, sizeof what, "%s", cell.text);
+    else
+        explain_value(&cell.value, col->unit ? col->unit : "", what, sizeof what);
+    snprintf(text, size, "%s: %s%s%s%s", col->title, what, col->help ? " (" : "",
+             col->help ? col->help : "", col->help ? ")" : "");
+}

@@ -1,0 +1,107 @@
+/* Sources: which counter sources work here, why others don't and what to try; variants, drops, the
+ * last window. What `sasstop doctor` prints, as the engine saw it. */
+#include "tui/view.h"
+
+#include <stdio.h>
+
+struct sources_view {
+    struct pane sources, variants;
+    bool second; /* the cursor is in the lower pane */
+};
+
+static void sources_init(void *data)
+{
+    struct sources_view *v = data;
+    pane_init(&v->sources, "sources");
+    pane_init(&v->variants, "variants");
+}
+
+static void sources_done(void *data)
+{
+    struct sources_view *v = data;
+    pane_free(&v->sources);
+    pane_free(&v->variants);
+}
+
+static struct pane *sources_pane(void *data)
+{
+    struct sources_view *v = data;
+    return v->second ? &v->variants : &v->sources;
+}
+
+static void sources_update(struct app *a, void *data)
+{
+    struct sources_view *v = data;
+    pane_update(&v->sources, app_session(a));
+    pane_update(&v->variants, app_session(a));
+}
+
+static int draw_reason(struct app *a, const struct sources_view *v, struct area area)
+{
+    const struct session *s = app_session(a);
+    char text[700];
+
+    if (v->sources.selected >= s->nsources) return 0;
+    const struct msg_source *src = &s->sources[v->sources.selected];
+    if (!src->why[0] && !src->remedy[0]) return 0;
+    snprintf(text, sizeof text, "%s: %s%s%s", src->name, src->why, src->remedy[0] ? "\ntry: " : "",
+             src->remedy);
+    return canvas_wrap(&a->canvas, area, ROLE_WARN, text);
+}
+
+static void draw_window(struct app *a, struct area area)
+{
+    const struct session *s = app_session(a);
+    const struct window_summary *w = &s->last_window;
+    uint64_t drops = 0;
+
+    for (int i = 0; i < FRAME_TYPE_END; i++) drops += s->drops[i];
+    if (w->window)
+        canvas_printf(&a->canvas, 1, area.y, area.w - 2, ROLE_DIM,
+                      "last window %u (%s, %u ns): %u samples, %u whole in one launch, %u shared, "
+                      "%u idle, %u dropped%s. Frames dropped: %llu",
+                      w->window, w->source, w->period_ns, w->samples, w->whole, w->shared, w->idle,
+                      w->dropped, w->overflow ? ", overflow: not used" : "",
+                      (unsigned long long)drops);
+    else
+        canvas_printf(&a->canvas, 1, area.y, area.w - 2, ROLE_DIM,
+                      "no sampling window yet. Frames dropped: %llu", (unsigned long long)drops);
+}
+
+static void sources_draw(struct app *a, void *data, struct area area)
+{
+    struct sources_view *v = data;
+    const struct session *s = app_session(a);
+    int list = (int)s->nsources + 2, y = area.y;
+
+    if (list > area.h / 2) list = area.h / 2;
+    pane_draw(&v->sources, &a->canvas, (struct area){area.x, y, area.w, list}, !v->second);
+    y += list;
+    if (area.h >= 14) {
+        y += draw_reason(a, v, (struct area){2, y, area.w - 3, 4});
+        draw_window(a, (struct area){area.x, y++, area.w, 1});
+    }
+    pane_draw(&v->variants, &a->canvas, (struct area){area.x, y, area.w, area.y + area.h - y},
+              v->second);
+}
+
+static bool sources_request(struct app *a, void *data, enum request r)
+{
+    struct sources_view *v = data;
+    (void)a;
+    if (r != REQ_MODE && r != REQ_ENTER) return false;
+    v->second = !v->second;
+    return true;
+}
+
+const struct view_ops sources_ops = {
+    .name = "sources",
+    .title = "counter sources and variants of this machine",
+    .size = sizeof(struct sources_view),
+    .init = sources_init,
+    .done = sources_done,
+    .update = sources_update,
+    .draw = sources_draw,
+    .request = sources_request,
+    .pane = sources_pane,
+};

@@ -1,0 +1,28 @@
+/* Text: what the model writes, with the last token's top-2 gap. */
+#include "tui/view.h"
+
+#include <stdio.h>
+
+static void text_draw(struct app *a, void *data, struct area area)
+{
+    const struct session *s = app_session(a);
+    struct canvas *c = &a->canvas;
+    char title[80] = "generated text";
+    (void)data;
+
+    if (s->text_len && s->last_gap >= 0)
+        snprintf(title, sizeof title, "generated text: position %u, token %u, top-2 gap %.3f",
+                 s->last_pos, s->last_token, s->last_gap);
+    canvas_rule(c, area.x, area.y, area.w, title);
+    struct area in = {area.x + 1, area.y + 1, area.w - 2, area.h - 1};
+    if (s->text_len)
+        canvas_tail(c, in, ROLE_TEXT, s->text);
+    else
+        canvas_wrap(c, in, ROLE_DIM, "no token has been generated yet");
+}
+
+const struct view_ops text_ops = {
+    .name = "text",
+    .title = "generated text",
+    .draw = text_draw,
+};
