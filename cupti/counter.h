@@ -165,6 +165,7 @@ struct counter_launch {
 struct counter_config {
     uint32_t pm_interval_ns; /* 20,000 */
     uint32_t pm_max_samples; /* samples of one counter image: 256 (83 KB each on GH100) */
+    uint64_t pm_window_ns;   /* a window is closed after this long: 50 ms */
     size_t pm_buffer;        /* hardware buffer: 64 MiB */
     const char
         *pm_keys; /* comma list of metric keys, NULL = every live key the chip fits in one pass */

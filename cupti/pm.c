@@ -21,7 +21,7 @@
 #include "cupti/pack.h"
 #include "cupti/sources.h"
 
-enum stage { IDLE, OPEN, FULL };
+enum stage { IDLE, OPEN, STOPPING, FULL };
 
 struct pm {
     struct counter_source src;
@@ -36,6 +36,8 @@ struct pm {
     int trigger;
     _Atomic int stage;
     struct counter_window w; /* the open or undecoded window */
+    _Atomic uint64_t opened; /* monotonic */
+    uint64_t limit;
     double *values;
 };
 
@@ -69,6 +71,7 @@ static enum status configure(struct counter_source *src, const struct counter_co
         snprintf(p->keys, sizeof p->keys, "%s", cfg->pm_keys) >= (int)sizeof p->keys)
         return err_set(ERR_USAGE, "pm: the list of metrics is too long");
     p->interval = counter_pick(cfg->pm_interval_ns, PM_INTERVAL_NS, PM_INTERVAL_MIN_NS, 1000000000);
+    p->limit = counter_pick(cfg->pm_window_ns, PM_WINDOW_NS, 1000000, 10000000000ull);
     p->trigger = CUPTI_PM_TRIGGER_TIME;
     if (!p->values && !(p->values = calloc(PACK_MAX, sizeof *p->values)))
         return err_set(ERR_NOMEM, "out of memory: PM values");
@@ -145,6 +148,7 @@ static enum status start(struct counter_source *src)
     p->w = (struct counter_window){
         .role = COUNTER_PM, .window = src->windows, .start_ns = clock_wall_ns()};
     enum status st = cupti_check(src->env.lib, src->env.lib->pm_start(&s), "starting PM sampling");
+    atomic_store(&p->opened, clock_mono_ns());
     if (st == OK) atomic_store(&p->stage, OPEN);
     return st;
 }
@@ -152,6 +156,9 @@ static enum status start(struct counter_source *src)
 static enum status stop(struct counter_source *src)
 {
     struct pm *p = (struct pm *)src;
+    int open = OPEN;
+    if (!atomic_compare_exchange_strong(&p->stage, &open, STOPPING))
+        return OK; /* poll() was first */
     struct cupti_pm_params s = {.size = sizeof s, .object = p->object};
     cupti_result r = src->env.lib->pm_stop(&s);
     p->w.end_ns = clock_wall_ns();
@@ -230,6 +237,10 @@ static enum status poll(struct counter_source *src)
 {
     enum { PIECES_MAX = 4096 }; /* bounds the time of one call, whatever CUPTI answers */
     struct pm *p = (struct pm *)src;
+    if (atomic_load(&p->stage) == OPEN && clock_mono_ns() - p->opened > p->limit) {
+        enum status st = stop(src);
+        if (st != OK) return st;
+    }
     if (atomic_load(&p->stage) != FULL) return ERR_AGAIN;
     uint64_t t0 = clock_mono_ns();
     bool more = true, first = true;
@@ -244,8 +255,7 @@ static enum status poll(struct counter_source *src)
 static enum status disarm(struct counter_source *src)
 {
     struct pm *p = (struct pm *)src;
-    if (atomic_load(&p->stage) == FULL) return ERR_AGAIN;
-    atomic_store(&p->stage, IDLE);
+    if (atomic_load(&p->stage) != IDLE) return ERR_AGAIN;
     struct cupti_pm_params d = {.size = sizeof d, .object = p->object};
     p->object = NULL;
     return cupti_check(src->env.lib, src->env.lib->pm_disable(&d), "disabling PM sampling");

@@ -11,6 +11,7 @@
 enum {
     PM_INTERVAL_NS = 20000,
     PM_INTERVAL_MIN_NS = 5000, /* 5 us overflowed a 64 MiB buffer on an H200 */
+    PM_WINDOW_NS = 50000000,   /* 2,500 samples at 20 us: about 0.4 s of one core */
     PM_MAX_SAMPLES = 256,
     PM_MAX_SAMPLES_LIMIT = 4096,
     COUNTER_BUFFER = 64 << 20,
