@@ -204,6 +204,10 @@ const struct msg_source *session_source(const struct session *s, const char *nam
 bool session_selected(const struct session *s, const char *family, const char **variant,
                       uint32_t *kd);
 
+/* Tokens/s of a generation's timed rounds without the one that warms up: median, IQR, rounds. */
+struct value generation_prefill(const struct session *s, const struct generation *g);
+struct value generation_decode(const struct session *s, const struct generation *g);
+
 /* Figures of a row, each with its state and reason. `key` is a metric's short key. */
 struct value row_time_share(const struct session *s, const struct row *r); /* % of its generation */
 struct value row_us(const struct session *s, const struct row *r);         /* us a call */
@@ -213,6 +217,9 @@ struct value row_metric_whole(const struct session *s, const struct row *r, cons
 struct value row_metric_exact(const struct session *s, const struct row *r, const char *key);
 /* What a table cell shows: exact when there, else steady, else the reason. */
 struct value row_metric_best(const struct session *s, const struct row *r, const char *key);
+/* IPC: "ipc" (active cycles, exact) when there, else "ipc_elapsed" inside the kernel, marked in
+ * why. */
+struct value row_ipc(const struct session *s, const struct row *r);
 /* Share of the most frequent stall reason of the row's kernel, and its name ("" when none);
  * `selected` (issuing) is not a stall. */
 struct value row_top_stall(const struct session *s, const struct row *r, char *name, size_t size);

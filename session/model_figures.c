@@ -13,6 +13,29 @@
 
 enum { SHORT_PERIODS = 2 }; /* a launch this many periods long holds a whole sample for sure */
 
+static struct value rounds_value(const struct session *s, const struct generation *g,
+                                 const struct stat *st)
+{
+    struct value none;
+    if (g->faulted)
+        none = value_missing(VALUE_FAULT, "its variant faulted before a round was timed");
+    else if (g == session_current(s) && !s->ended)
+        none = value_missing(VALUE_PENDING, "no round after the warm-up has been timed yet");
+    else
+        none = value_missing(VALUE_UNAVAILABLE, "it ended before a round after the warm-up");
+    return stat_median_value(st, "clock", none);
+}
+
+struct value generation_prefill(const struct session *s, const struct generation *g)
+{
+    return rounds_value(s, g, &g->prefill);
+}
+
+struct value generation_decode(const struct session *s, const struct generation *g)
+{
+    return rounds_value(s, g, &g->decode);
+}
+
 struct value row_time_share(const struct session *s, const struct row *r)
 {
     const struct generation *g = session_generation(s, r->def.generation);
@@ -213,6 +236,16 @@ struct value row_metric_best(const struct session *s, const struct row *r, const
     /* A source that only counts exactly has its own reason; so has a count that went wrong. */
     if (exact.state == VALUE_FAULT || exact.state == VALUE_OVERFLOW) return exact;
     return session_metric(s, key) && !is_live(s, key) ? exact : steady;
+}
+
+struct value row_ipc(const struct session *s, const struct row *r)
+{
+    struct value active = row_metric_best(s, r, "ipc");
+    if (active.state == VALUE_OK || active.state == VALUE_STALE) return active;
+    struct value elapsed = row_metric_best(s, r, "ipc_elapsed");
+    if (elapsed.state == VALUE_OK)
+        elapsed.why = "of elapsed cycles inside the kernel, not of active ones";
+    return session_metric(s, "ipc_elapsed") ? elapsed : active;
 }
 
 struct value row_top_stall(const struct session *s, const struct row *r, char *name, size_t size)

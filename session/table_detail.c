@@ -1,0 +1,212 @@
+/*
+ * "detail": every figure of one row, live and exact side by side. First the figures that times
+ * give, then one line a metric that the stream defines (metrics of one key are one line). To add a
+ * derived figure: a row in `derived`.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "session/table_priv.h"
+
+static const struct row *focus(const struct table_ctx *x)
+{
+    return x->row < x->session->nrows ? &x->session->rows[x->row] : NULL;
+}
+
+static struct value calls(const struct session *s, const struct row *r)
+{
+    (void)s;
+    if (!r->calls) return value_missing(VALUE_PENDING, "no launch of it has been timed yet");
+    return value_ok((double)r->calls, r->time_source);
+}
+
+static struct value total_ms(const struct session *s, const struct row *r)
+{
+    struct value v = calls(s, r);
+    if (v.state == VALUE_OK) v.v = (double)r->total_ns / 1e6;
+    return v;
+}
+
+static struct value shortest_us(const struct session *s, const struct row *r)
+{
+    struct value v = calls(s, r);
+    if (v.state == VALUE_OK) v.v = (double)r->min_ns / 1e3;
+    return v;
+}
+
+static struct value longest_us(const struct session *s, const struct row *r)
+{
+    struct value v = calls(s, r);
+    if (v.state == VALUE_OK) v.v = (double)r->max_ns / 1e3;
+    return v;
+}
+
+static struct value gb_per_s(const struct session *s, const struct row *r)
+{
+    struct value us = row_us(s, r);
+    if (!(r->def.bytes > 0)) return value_missing(VALUE_UNAVAILABLE, "its bytes are not known");
+    if (us.state != VALUE_OK || !(us.v > 0)) return us;
+    return value_ok(r->def.bytes / us.v / 1e3, us.source);
+}
+
+static struct value window_calls(const struct session *s, const struct row *r)
+{
+    (void)s;
+    return value_ok((double)r->window_calls, "activity");
+}
+
+static struct value shared(const struct session *s, const struct row *r)
+{
+    (void)s;
+    return value_ok((double)r->shared_samples, NULL);
+}
+
+static const struct derived {
+    const char *label, *unit;
+    struct value (*get)(const struct session *s, const struct row *r);
+} derived[] = {
+    {"calls", "", calls},
+    {"time a call", "us", row_us},
+    {"shortest", "us", shortest_us},
+    {"longest", "us", longest_us},
+    {"time in all", "ms", total_ms},
+    {"time share", "%", row_time_share},
+    {"time by work", "us/GMAC", row_us_per_gmac},
+    {"least traffic", "GB/s", gb_per_s},
+    {"launches in windows", "", window_calls},
+    {"shared samples", "", shared},
+};
+
+enum { NDERIVED = NCOLUMNS(derived) };
+
+static const struct msg_metric_def *metric_at(const struct table_ctx *x, uint32_t i)
+{
+    return i >= NDERIVED ? &x->session->metrics[i - NDERIVED] : NULL;
+}
+
+static uint32_t count(const struct table_ctx *x)
+{
+    return focus(x) ? NDERIVED + x->session->nmetrics : 0;
+}
+
+static bool keep(const struct table_ctx *x, uint32_t i)
+{
+    const struct msg_metric_def *d = metric_at(x, i);
+    return !d || session_metric(x->session, d->key) == d; /* the first of its key */
+}
+
+static void get_label(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    const struct msg_metric_def *d = metric_at(x, i);
+    cell_text(c, "%s", d ? d->label : derived[i].label);
+}
+
+static void get_unit(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    const struct msg_metric_def *d = metric_at(x, i);
+    cell_text(c, "%s", d ? d->unit : derived[i].unit);
+}
+
+static struct value best(const struct table_ctx *x, uint32_t i)
+{
+    const struct msg_metric_def *d = metric_at(x, i);
+    return d ? row_metric_best(x->session, focus(x), d->key) : derived[i].get(x->session, focus(x));
+}
+
+static void get_best(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    cell_value(c, best(x, i));
+}
+
+static void get_steady(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    const struct msg_metric_def *d = metric_at(x, i);
+    if (d)
+        cell_value(c, row_metric_steady(x->session, focus(x), d->key));
+    else
+        cell_text(c, "%s", "");
+}
+
+static void get_whole(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    const struct msg_metric_def *d = metric_at(x, i);
+    if (d)
+        cell_value(c, row_metric_whole(x->session, focus(x), d->key));
+    else
+        cell_text(c, "%s", "");
+}
+
+static void get_exact(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    const struct msg_metric_def *d = metric_at(x, i);
+    if (d)
+        cell_value(c, row_metric_exact(x->session, focus(x), d->key));
+    else
+        cell_text(c, "%s", "");
+}
+
+static void get_spread(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    struct value v = best(x, i);
+    if (v.state == VALUE_OK && v.spread >= 0)
+        cell_value(c, value_ok(v.spread, v.source));
+    else
+        cell_text(c, "%s", "");
+}
+
+static void get_n(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    struct value v = best(x, i);
+    if (v.state == VALUE_OK && v.n)
+        cell_count(c, v.n);
+    else
+        cell_text(c, "%s", "");
+}
+
+static void get_source(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    struct value v = best(x, i);
+    cell_text(c, "%s", v.source ? v.source : "");
+}
+
+static void get_why(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    struct value v = best(x, i);
+    if (v.state == VALUE_OK)
+        cell_text(c, "%s", v.why ? v.why : "");
+    else
+        cell_text(c, "%s%s%s", value_state_name(v.state), v.why ? ": " : "", v.why ? v.why : "");
+    c->mark = MARK_DIM;
+}
+
+static void get_ncu(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    const struct msg_metric_def *d = metric_at(x, i);
+    cell_text(c, "%s", d ? d->ncu : "");
+    c->mark = MARK_DIM;
+}
+
+static const struct column columns[] = {
+    {"figure", "figure", "", "what is measured", 19, 1, 0, 0, 0, 0, get_label},
+    {"unit", "unit", "", "", 7, 3, 0, 0, 0, 0, get_unit},
+    {"value", "value", "", "exact where there, else steady", 10, 1, 2, 1, 1, 0, get_best},
+    {"spread", "IQR", "", "interquartile range", 7, 3, 2, 1, 1, 0, get_spread},
+    {"n", "n", "", "samples or rounds behind it", 6, 4, 0, 1, 1, 0, get_n},
+    {"steady", "steady", "", "samples wholly inside a launch", 10, 2, 2, 1, 1, 0, get_steady},
+    {"whole", "whole", "", "samples split over launches by overlap, ramp and tail included", 10, 2,
+     2, 1, 1, 0, get_whole},
+    {"exact", "exact", "", "counted over whole launches", 10, 2, 2, 1, 1, 0, get_exact},
+    {"source", "source", "", "counter source of the value", 8, 2, 0, 0, 0, 0, get_source},
+    {"state", "state", "", "reason when there is no value", 20, 3, 0, 0, 0, 1, get_why},
+    {"ncu", "name in ncu", "", "metric as ncu and CUPTI write it", 30, 6, 0, 0, 0, 0, get_ncu},
+};
+
+const struct table_def table_detail = {
+    .id = "detail",
+    .title = "figures of the kernel",
+    .empty = "no row is selected",
+    .columns = columns,
+    .ncolumns = NCOLUMNS(columns),
+    .count = count,
+    .keep = keep,
+};

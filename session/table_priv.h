@@ -1,0 +1,18 @@
+/* What the files of tables share. A getter fills one cell; cells come in cleared. */
+#ifndef SESSION_TABLE_PRIV_H
+#define SESSION_TABLE_PRIV_H
+
+#include "session/table.h"
+
+#define NCOLUMNS(a) (sizeof(a) / sizeof *(a))
+
+void cell_text(struct cell *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void cell_value(struct cell *c, struct value v); /* dims what is not there, marks faults */
+void cell_count(struct cell *c, uint64_t n);     /* an exact number, always there */
+
+extern const struct table_def table_kernels, table_rows, table_detail;
+extern const struct table_def table_generations, table_variants, table_parity;
+extern const struct table_def table_census, table_stalls;
+extern const struct table_def table_sources, table_events, table_metrics, table_drops;
+
+#endif
