@@ -1,0 +1,37 @@
+/*
+ * broken_edge: wrong on purpose. The store guard is off by one: one token past the end is
+ * written.
+ */
+#include "kernels/q4k_gemm/narrow.cuh"
+
+struct broken : q4k::sound {
+    static __device__ __forceinline__ bool inside(int i, int end)
+    {
+        return i <= end;
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+    broken_edge_kd8(const uint8_t *w, const uint8_t *a, float *y, int m, int n, int k)
+{
+    q4k::narrow::body<8, true, broken>(q4k::args{w, a, y, m, n, k});
+}
+
+VARIANT_DESC(broken_edge_kd8) = {VARIANT_HEAD(broken_edge_kd8),
+                                 .family = "q4k_gemm",
+                                 .note = "the store guard is off by one at the ragged edge",
+                                 .parent = "narrow",
+                                 .step = "",
+                                 .numeric = "q8",
+                                 .layout_a = "q8_chunk40",
+                                 .layout_b = "q4_k",
+                                 .expect = "guard",
+                                 .tile_m = 64,
+                                 .tile_n = 64,
+                                 .tile_k = 256,
+                                 .kd = 8,
+                                 .threads = 256,
+                                 .min_blocks = 2,
+                                 .min_sm = 80,
+                                 .flags = VARIANT_BROKEN,
+                                 NARROW_BUFFERS(8)};

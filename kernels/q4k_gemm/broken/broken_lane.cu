@@ -1,0 +1,38 @@
+/*
+ * broken_lane: wrong on purpose. Two lanes of the A fragment are swapped, so that four bytes of
+ * two tokens change places.
+ */
+#include "kernels/q4k_gemm/narrow.cuh"
+
+struct broken : q4k::sound {
+    static __device__ __forceinline__ int a_lane(int lane)
+    {
+        /* Lanes 5 and 9 hold the same bytes of neighbouring tokens. */
+        return lane == 5 ? 9 : lane == 9 ? 5 : lane;
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+    broken_lane_kd8(const uint8_t *w, const uint8_t *a, float *y, int m, int n, int k)
+{
+    q4k::narrow::body<8, true, broken>(q4k::args{w, a, y, m, n, k});
+}
+
+VARIANT_DESC(broken_lane_kd8) = {VARIANT_HEAD(broken_lane_kd8),
+                                 .family = "q4k_gemm",
+                                 .note = "two lanes of the A fragment are swapped",
+                                 .parent = "narrow",
+                                 .step = "",
+                                 .numeric = "q8",
+                                 .layout_a = "q8_chunk40",
+                                 .layout_b = "q4_k",
+                                 .expect = "mixed",
+                                 .tile_m = 64,
+                                 .tile_n = 64,
+                                 .tile_k = 256,
+                                 .kd = 8,
+                                 .threads = 256,
+                                 .min_blocks = 2,
+                                 .min_sm = 80,
+                                 .flags = VARIANT_BROKEN,
+                                 NARROW_BUFFERS(8)};
