@@ -97,8 +97,13 @@ static void put_bf16(struct insn *in)
     if (insn_bit(in, 85)) key_put(in, ".BF16_V2");
 }
 
+/* HADD2.F32 writes a 32-bit float: what compilers use it for is the conversion. */
 static void rule_half(struct insn *in)
 {
+    if (in->op->base == 0x030 && insn_bit(in, 78)) {
+        key_put(in, ".F32");
+        in->cls = INSN_CLASS_CONVERT;
+    }
     put_bf16(in);
 }
 
@@ -180,17 +185,20 @@ static void rule_qmma(struct insn *in)
     put_f8_type(in, 79, 84, 85);
 }
 
+/* Block-scaled: one scale (ue8m0) for 32 elements, always into a 32-bit float. */
 static void rule_qmma_sf(struct insn *in)
 {
-    key_put(in, ".SF");
-    rule_qmma(in);
+    key_put(in, insn_bit(in, 80) ? ".SF.SP.16864.F32" : ".SF.16832.F32");
+    put_f8_type(in, 78, 82, 83);
+    put_f8_type(in, 79, 84, 85);
+    key_put(in, ".E8");
 }
 
 static void rule_omma_sf(struct insn *in)
 {
     key_put(in, ".SF.16864.F32.E2M1.E2M1");
-    if (insn_bit(in, 83)) key_put(in, ".2X");
-    if (insn_bit(in, 82)) key_put(in, ".4X");
+    if (insn_bit(in, 83)) key_put(in, ".E8"); /* one scale for 32 */
+    if (insn_bit(in, 82)) key_put(in, ".UE4M3.4X");
 }
 
 /* wgmma writes 64 rows; a destination of RZ with descriptor URZ is the compiler's own filler. */
@@ -251,15 +259,27 @@ static void rule_utcmma(struct insn *in)
 
 /* Memory */
 
-/* Width of loads, stores: bits 73-75. */
-static void rule_memory(struct insn *in)
+/* Loads and stores have their width in bits 73-75; LDGSTS moved up by one in sm_100. */
+static void put_width(struct insn *in, unsigned at)
 {
     static const char *const name[] = {"U8", "S8", "U16", "S16", "32", "64", "128", "U.128"};
     static const uint16_t bits[] = {8, 8, 16, 16, 32, 64, 128, 128};
-    unsigned w = (unsigned)insn_bits(in, 73, 3);
+    unsigned w = (unsigned)insn_bits(in, at, 3);
     key_pick(in, name, 8, w);
     in->width = bits[w];
+}
+
+static void rule_memory(struct insn *in)
+{
+    put_width(in, 73);
     in->flags |= in->op->rule == RULE_STORE ? INSN_STORE : INSN_LOAD;
+}
+
+static void rule_ldgsts(struct insn *in)
+{
+    put_width(in, in->sm >= 100 ? 74 : 73);
+    if (!insn_bit(in, 81)) key_put(in, ".BYPASS");
+    in->flags |= INSN_LOAD;
 }
 
 static void rule_memory256(struct insn *in)
@@ -281,16 +301,15 @@ static void rule_matrix(struct insn *in)
     unsigned n = (unsigned)insn_bits(in, 72, 2);
     key_pick(in, count, 3, n);
     in->width = (uint16_t)(n < 3 ? 32u << n : 0);
-    if (insn_bit(in, 78)) key_put(in, ".T");
-    if (insn_bit(in, 75) || insn_bit(in, 76) || insn_bit(in, 77) || insn_bit(in, 79))
-        key_put(in, ".B8");
+    if (in->op->rule == RULE_LDSM && insn_bit(in, 80)) {
+        key_put(in, ".B8.T"); /* 16x16 bytes: two registers a matrix */
+        in->width *= 2;
+    } else if (insn_bit(in, 79)) {
+        key_put(in, in->op->rule == RULE_STSM ? ".B8.T" : insn_bit(in, 75) ? ".B4" : ".B6");
+    } else if (insn_bit(in, 78)) {
+        key_put(in, ".T");
+    }
     in->flags |= in->op->rule == RULE_STSM ? INSN_STORE : INSN_LOAD;
-}
-
-static void rule_ldgsts(struct insn *in)
-{
-    rule_memory(in);
-    if (!insn_bit(in, 81)) key_put(in, ".BYPASS");
 }
 
 /* Lanes, barriers */
