@@ -65,7 +65,7 @@ struct kernel_stalls {
  * split by overlap over launches, idle parts counting as 0. */
 struct row_metric {
     uint16_t metric; /* index into metrics[] */
-    struct stat steady;
+    struct series steady;
     double whole_weighted, whole_ns; /* sum of value x overlap, and of launch time covered */
     uint64_t whole_samples;
     char live_source[16]; /* of the windows behind both */
@@ -79,7 +79,7 @@ struct row {
     uint64_t calls, total_ns, min_ns, max_ns;
     uint32_t rounds; /* rounds that had it */
     char time_source[16];
-    struct stat us; /* mean us a call, one value a round */
+    struct series us; /* mean us a call, one value a round */
     uint32_t hist[256];
     uint64_t window_calls; /* launches seen inside PM windows */
     uint64_t window_ns;
@@ -92,8 +92,8 @@ struct generation {
     struct msg_generation def;
     uint64_t t_ns;
     uint32_t instance;
-    struct stat prefill, decode; /* tokens/s of timed rounds */
-    struct stat prefill_counted, decode_counted;
+    struct series prefill, decode; /* tokens/s of timed rounds */
+    struct series prefill_counted, decode_counted;
     uint32_t timed_rounds, counted_rounds; /* the first timed round warms up: not in the stats */
     uint64_t rows_ns;                      /* launch time of all its rows */
     bool faulted;

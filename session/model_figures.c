@@ -14,7 +14,7 @@
 enum { SHORT_PERIODS = 2 }; /* a launch this many periods long holds a whole sample for sure */
 
 static struct value rounds_value(const struct session *s, const struct generation *g,
-                                 const struct stat *st)
+                                 const struct series *st)
 {
     struct value none;
     if (g->faulted)

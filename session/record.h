@@ -1,11 +1,11 @@
 /*
  * Session files (.sasstop): the stream of frames in checked, compressed chunks; append-only.
  *
- * File: 16-byte header "SASSTOP\n", u32 format version (1), u32 zero; then chunks {u32 magic "CHNK",
- * u32 raw_len, u32 comp_len, u32 crc32 of the compressed bytes, one zstd frame of whole frames}.
- * A chunk is closed at 64 KiB of frames or 250 ms after its first, so a killed program loses at
- * most that. A reader stops at the first damaged chunk, keeps what came before and says so.
- * A recorder or reader belongs to one thread.
+ * File: 16-byte header "SASSTOP\n", u32 format version (1), u32 zero; then chunks {u32 magic
+ * "CHNK", u32 raw_len, u32 comp_len, u32 crc32 of the compressed bytes, one zstd frame of whole
+ * frames}. A chunk is closed at 64 KiB of frames or 250 ms after its first, so a killed program
+ * loses at most that. A reader stops at the first damaged chunk, keeps what came before and says
+ * so. A recorder or reader belongs to one thread.
  */
 #ifndef SESSION_RECORD_H
 #define SESSION_RECORD_H
@@ -18,7 +18,8 @@ struct recorder;
 
 /* Creates the file (ERR_IO when it exists already: nothing is ever overwritten). */
 enum status recorder_open(const char *path, struct recorder **out);
-/* Adds the bytes of one whole frame (header to CRC). `now_ns` is a monotonic clock of the caller. */
+/* Adds the bytes of one whole frame (header to CRC). `now_ns` is a monotonic clock of the caller.
+ */
 enum status recorder_add(struct recorder *r, const void *frame, size_t len, uint64_t now_ns);
 /* Writes a chunk when the open one is old enough; call it in the main loop. */
 enum status recorder_tick(struct recorder *r, uint64_t now_ns);

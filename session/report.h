@@ -9,7 +9,7 @@
 #include "session/table.h"
 
 struct report_ops {
-    const char *ext;  /* "md", "json" */
+    const char *ext; /* "md", "json" */
     const char *title;
     /* Appends the whole report to `out`. */
     enum status (*write)(const struct session *s, struct buf *out);

@@ -29,7 +29,7 @@ static uint64_t random_below(uint32_t *state, uint64_t n)
     return (hi << 32 | lo) % n;
 }
 
-void stat_add(struct stat *s, double v)
+void stat_add(struct series *s, double v)
 {
     if (!isfinite(v)) return;
     if (s->n == 0 || v < s->min) s->min = v;
@@ -45,7 +45,7 @@ void stat_add(struct stat *s, double v)
     if (at < STAT_KEEP) s->kept[at] = (float)v;
 }
 
-double stat_mean(const struct stat *s)
+double stat_mean(const struct series *s)
 {
     return s->n ? s->sum / (double)s->n : (double)NAN;
 }
@@ -56,7 +56,7 @@ static int compare_floats(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static uint32_t sorted(const struct stat *s, float out[STAT_KEEP])
+static uint32_t sorted(const struct series *s, float out[STAT_KEEP])
 {
     uint32_t n = s->n < STAT_KEEP ? (uint32_t)s->n : STAT_KEEP;
     memcpy(out, s->kept, n * sizeof *out);
@@ -74,20 +74,20 @@ static double quantile_of(const float *v, uint32_t n, double q)
     return (double)v[i] + (at - i) * ((double)v[i + 1] - (double)v[i]);
 }
 
-double stat_quantile(const struct stat *s, double q)
+double stat_quantile(const struct series *s, double q)
 {
     float v[STAT_KEEP];
     return quantile_of(v, sorted(s, v), q);
 }
 
-double stat_iqr(const struct stat *s)
+double stat_iqr(const struct series *s)
 {
     float v[STAT_KEEP];
     uint32_t n = sorted(s, v);
     return n < 2 ? (double)NAN : quantile_of(v, n, 0.75) - quantile_of(v, n, 0.25);
 }
 
-struct value stat_median_value(const struct stat *s, const char *source, struct value missing)
+struct value stat_median_value(const struct series *s, const char *source, struct value missing)
 {
     float v[STAT_KEEP];
     uint32_t n = sorted(s, v);
@@ -98,7 +98,7 @@ struct value stat_median_value(const struct stat *s, const char *source, struct 
     return value_spread(quantile_of(v, n, 0.5), spread, count, source);
 }
 
-struct value stat_ratio(const struct stat *now, const struct stat *before, const char *source)
+struct value stat_ratio(const struct series *now, const struct series *before, const char *source)
 {
     double a = stat_quantile(now, 0.5), b = stat_quantile(before, 0.5);
 

@@ -63,8 +63,8 @@ const struct table_def *table_find(const char *id);
 
 struct table_query {
     uint32_t kernel, row, other; /* focus of "census", "stalls", "detail"; TABLE_NONE = none */
-    const char *sort;   /* column id; NULL = the definition's */
-    bool ascending;     /* flips the column's own direction */
+    const char *sort;            /* column id; NULL = the definition's */
+    bool ascending;              /* flips the column's own direction */
     const char *filter; /* case-insensitive text that a row must hold in a text cell; NULL = all */
 };
 

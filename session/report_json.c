@@ -1,0 +1,310 @@
+/*
+ * The JSON report. Other programs depend on its keys: add, never rename.
+ *
+ * Invariants: every measured figure is an object {v, state, source, why?, spread?, n?}, v = null
+ * when it has no value; hashes are hexadecimal strings; times are ns after the start; numbers are
+ * %.6g, counts whole; the order is that of the model.
+ */
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/report_fmt.h"
+#include "session/report_priv.h"
+
+static void add_number(cJSON *o, const char *key, double v, bool whole)
+{
+    char text[40];
+    if (!isfinite(v)) {
+        cJSON_AddNullToObject(o, key);
+        return;
+    }
+    fmt_number(v, whole, text, sizeof text);
+    cJSON_AddRawToObject(o, key, text);
+}
+
+static void add_u64(cJSON *o, const char *key, uint64_t v)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)v);
+    cJSON_AddRawToObject(o, key, text);
+}
+
+static void add_hash(cJSON *o, const char *key, uint64_t hash)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)hash);
+    cJSON_AddStringToObject(o, key, text);
+}
+
+/* cJSON writes bytes as they are: what is no UTF-8 would make the file no JSON. */
+static void add_text(cJSON *o, const char *key, const char *text)
+{
+    char *copy = strdup(text);
+    if (!copy) {
+        cJSON_AddNullToObject(o, key);
+        return;
+    }
+    fmt_utf8(copy);
+    cJSON_AddStringToObject(o, key, copy);
+    free(copy);
+}
+
+/* A key that came from the stream. */
+static void add_count_of(cJSON *o, const char *name, uint64_t v)
+{
+    char key[64];
+    snprintf(key, sizeof key, "%s", name);
+    fmt_utf8(key);
+    add_u64(o, key, v);
+}
+
+static void add_figure(cJSON *o, const char *key, struct value v, bool whole)
+{
+    cJSON *f = cJSON_AddObjectToObject(o, key);
+    bool there = v.state == VALUE_OK || v.state == VALUE_STALE;
+
+    if (there)
+        add_number(f, "v", v.v, whole);
+    else
+        cJSON_AddNullToObject(f, "v");
+    cJSON_AddStringToObject(f, "state", value_state_name(v.state));
+    if (v.source && v.source[0])
+        add_text(f, "source", v.source);
+    else
+        cJSON_AddNullToObject(f, "source");
+    if (v.why) add_text(f, "why", v.why);
+    if (there && v.spread >= 0) add_number(f, "spread", v.spread, false);
+    if (there && v.n) add_u64(f, "n", v.n);
+}
+
+static void add_session(cJSON *root, const struct session *s)
+{
+    char started[32];
+    cJSON *o = cJSON_AddObjectToObject(root, "session");
+
+    fmt_time(s->hello.wall_ns, started, sizeof started);
+    add_text(o, "id", s->hello.session);
+    cJSON_AddStringToObject(o, "started", started);
+    cJSON *d = cJSON_AddObjectToObject(o, "device");
+    add_text(d, "name", s->hello.device);
+    add_u64(d, "sm", s->hello.sm);
+    add_u64(d, "sms", s->hello.sms);
+    add_text(d, "driver", s->hello.driver);
+    add_text(d, "backend", s->hello.backend);
+    add_u64(d, "clock_mhz", s->hello.clock_mhz);
+    add_u64(d, "memory", s->hello.memory);
+    add_text(o, "toolkit", s->hello.toolkit);
+    add_text(o, "cupti", s->hello.cupti);
+    add_text(o, "commit", s->hello.commit);
+    add_text(o, "model", s->model.name);
+    add_hash(o, "model_hash", s->model.hash);
+    add_text(o, "workload", s->model.workload);
+    add_text(o, "command", s->hello.command);
+    add_u64(o, "seed", s->hello.seed);
+    add_u64(o, "frames", s->frames);
+    add_u64(o, "t_ns", s->t_ns);
+    cJSON *sources = cJSON_AddArrayToObject(o, "sources");
+    for (uint32_t i = 0; i < s->nsources; i++) {
+        cJSON *e = cJSON_CreateObject();
+        cJSON_AddItemToArray(sources, e);
+        add_text(e, "name", s->sources[i].name);
+        add_text(e, "state", s->sources[i].state);
+        add_text(e, "why", s->sources[i].why);
+    }
+}
+
+static void add_kd(cJSON *o, uint32_t kd)
+{
+    if (kd)
+        add_u64(o, "kd", kd);
+    else
+        cJSON_AddNullToObject(o, "kd");
+}
+
+static void add_generations(cJSON *root, const struct session *s)
+{
+    cJSON *list = cJSON_AddArrayToObject(root, "generations");
+
+    for (uint32_t i = 0; i < s->ngenerations; i++) {
+        const struct generation *g = &s->generations[i];
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddItemToArray(list, o);
+        add_u64(o, "id", g->def.generation);
+        add_text(o, "family", g->def.family);
+        add_text(o, "variant", g->def.variant);
+        add_kd(o, g->def.kd);
+        add_u64(o, "t_ns", g->t_ns);
+        add_text(o, "reason", g->def.reason);
+        add_figure(o, "prefill_tok_s", generation_prefill(s, g), false);
+        add_figure(o, "decode_tok_s", generation_decode(s, g), false);
+        add_text(o, "parity", g->def.parity);
+        add_u64(o, "timed_rounds", g->timed_rounds);
+        add_u64(o, "counted_rounds", g->counted_rounds);
+        cJSON_AddBoolToObject(o, "faulted", g->faulted);
+    }
+}
+
+/* Shares are parts of 1 of all samples of the kernel. */
+static void add_stalls(cJSON *o, const struct session *s, const struct row *r)
+{
+    const struct kernel_stalls *ks = session_stalls(s, r->def.kernel, r->def.generation);
+    cJSON *stalls = cJSON_AddObjectToObject(o, "stalls");
+    double total = 0;
+    char name[40];
+
+    for (uint32_t i = 0; ks && i < ks->nreasons; i++) total += (double)ks->reasons[i].samples;
+    uint32_t n = total > UINT32_MAX ? UINT32_MAX : (uint32_t)total;
+    for (uint32_t i = 0; ks && i < ks->nreasons && total > 0; i++) {
+        snprintf(name, sizeof name, "%s", ks->reasons[i].reason);
+        fmt_utf8(name);
+        double part = (double)ks->reasons[i].samples / total;
+        add_figure(stalls, name, value_spread(part, -1, n, ks->source), false);
+    }
+    add_figure(o, "top_stall_pct", row_top_stall(s, r, name, sizeof name), false);
+}
+
+static struct value row_calls(const struct row *r)
+{
+    if (r->calls) return value_ok((double)r->calls, r->time_source);
+    return value_missing(VALUE_PENDING, "no launch of it has been timed yet");
+}
+
+static void add_row(cJSON *list, const struct session *s, const struct row *r)
+{
+    const struct kernel *k = &s->kernels[r->def.kernel];
+    cJSON *o = cJSON_CreateObject();
+
+    cJSON_AddItemToArray(list, o);
+    add_text(o, "name", k->def.name);
+    add_text(o, "family", k->def.family);
+    add_text(o, "variant", k->def.variant);
+    add_kd(o, k->def.kd);
+    add_u64(o, "generation", r->def.generation);
+    add_text(o, "role", r->def.role);
+    add_text(o, "phase", r->def.phase);
+    cJSON *shape = cJSON_AddObjectToObject(o, "shape");
+    add_u64(shape, "m", r->def.m);
+    add_u64(shape, "n", r->def.n);
+    add_u64(shape, "k", r->def.k);
+    add_figure(o, "calls", row_calls(r), true);
+    add_figure(o, "time_us", row_us(s, r), false);
+    add_figure(o, "time_share_pct", row_time_share(s, r), false);
+    add_number(o, "gmac", r->def.macs / 1e9, false);
+    add_figure(o, "us_per_gmac", row_us_per_gmac(s, r), false);
+    add_figure(o, "sm_pct", row_metric_best(s, r, "sm_pct"), false);
+    add_figure(o, "sm_pct_whole", row_metric_whole(s, r, "sm_pct"), false);
+    add_figure(o, "sm_launch_pct", row_metric_exact(s, r, "sm_launch_pct"), false);
+    add_figure(o, "ipc", row_ipc(s, r), false);
+    add_figure(o, "tensor_pct", row_metric_best(s, r, "tensor_pct"), false);
+    add_figure(o, "dram_pct", row_metric_best(s, r, "dram_pct"), false);
+    add_figure(o, "inst", row_metric_best(s, r, "inst"), true);
+    add_stalls(o, s, r);
+    if (r->def.asked[0]) {
+        add_text(o, "asked", r->def.asked);
+        add_text(o, "why", r->def.why);
+    }
+}
+
+/* Counts summed by class, in the order in which the classes first occur. */
+static void add_classes(cJSON *o, const struct kernel *k)
+{
+    cJSON *classes = cJSON_AddObjectToObject(o, "classes");
+
+    for (uint32_t i = 0; i < k->nitems; i++) {
+        uint64_t sum = 0;
+        bool first = true;
+        for (uint32_t j = 0; j < k->nitems; j++) {
+            if (strcmp(k->items[j].cls, k->items[i].cls) != 0) continue;
+            if (j < i) first = false;
+            sum += k->items[j].count;
+        }
+        if (first) add_count_of(classes, k->items[i].cls, sum);
+    }
+}
+
+static void add_census(cJSON *root, const struct session *s)
+{
+    cJSON *list = cJSON_AddArrayToObject(root, "census");
+
+    for (uint32_t i = 0; i < s->nkernels; i++) {
+        const struct kernel *k = &s->kernels[i];
+        if (!k->has_census) continue;
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddItemToArray(list, o);
+        add_text(o, "kernel", k->def.name);
+        add_u64(o, "arch", k->census.arch);
+        add_hash(o, "cubin_hash", k->def.cubin_hash);
+        add_hash(o, "code_hash", k->census.code_hash);
+        add_u64(o, "total", k->census.total);
+        add_u64(o, "padding", k->census.padding);
+        add_u64(o, "unknown", k->census.unknown);
+        cJSON *opcodes = cJSON_AddObjectToObject(o, "opcodes");
+        for (uint32_t j = 0; j < k->nitems; j++)
+            add_count_of(opcodes, k->items[j].opcode, k->items[j].count);
+        cJSON *in_loop = cJSON_AddObjectToObject(o, "in_loop");
+        for (uint32_t j = 0; j < k->nitems; j++)
+            if (k->items[j].in_loop) add_count_of(in_loop, k->items[j].opcode, k->items[j].in_loop);
+        add_classes(o, k);
+        add_u64(o, "regs", k->def.regs);
+        add_u64(o, "smem", k->def.smem_static);
+        add_u64(o, "spill_bytes", k->def.spill);
+    }
+}
+
+static void add_events(cJSON *root, const struct session *s)
+{
+    cJSON *list = cJSON_AddArrayToObject(root, "events");
+
+    for (uint32_t i = 0; i < s->nevents; i++) {
+        const struct event *e = &s->events[(s->first_event + i) % MAX_EVENTS];
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddItemToArray(list, o);
+        add_u64(o, "t_ns", e->t_ns);
+        add_text(o, "kind", e->kind);
+        add_text(o, "text", e->text);
+    }
+}
+
+static void add_drops(cJSON *root, const struct session *s)
+{
+    cJSON *o = cJSON_AddObjectToObject(root, "drops");
+
+    for (unsigned i = 0; i < FRAME_TYPE_END; i++)
+        if (s->drops[i]) add_u64(o, proto_name(i), s->drops[i]);
+    if (s->lost_events) add_u64(o, "events", s->lost_events);
+    if (s->garbled_frames) add_u64(o, "garbled_frames", s->garbled_frames);
+    if (s->unknown_frames) add_u64(o, "unknown_frames", s->unknown_frames);
+    if (s->overflowed) add_u64(o, "over_limits", s->overflowed);
+    if (s->windows_unused) add_u64(o, "windows_unused", s->windows_unused);
+}
+
+static enum status write_json(const struct session *s, struct buf *out)
+{
+    cJSON *root = cJSON_CreateObject();
+    cJSON *rows;
+    char *text;
+
+    add_session(root, s);
+    add_generations(root, s);
+    rows = cJSON_AddArrayToObject(root, "kernels");
+    for (uint32_t i = 0; i < s->nrows; i++) add_row(rows, s, &s->rows[i]);
+    add_census(root, s);
+    add_events(root, s);
+    add_drops(root, s);
+    text = cJSON_Print(root);
+    cJSON_Delete(root);
+    if (!text) return err_set(ERR_NOMEM, "out of memory for the JSON report");
+    buf_put(out, text, strlen(text));
+    buf_u8(out, '\n');
+    cJSON_free(text);
+    return out->failed ? err_set(ERR_NOMEM, "out of memory for the JSON report") : OK;
+}
+
+const struct report_ops report_json_ops = {
+    .ext = "json",
+    .title = "JSON, for other programs",
+    .write = write_json,
+};

@@ -1,0 +1,211 @@
+/*
+ * The Markdown report: a head that says what was run where, then the tables that screens show.
+ *
+ * Invariant: every table goes through table_build() and table_cell(), so that a report can't say
+ * something else than a screen. To add a section: a call in write_md().
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "session/report_fmt.h"
+#include "session/report_priv.h"
+
+/* Cells are one line; what would end one or open HTML is escaped. */
+static void put_escaped(struct buf *out, const char *text)
+{
+    char clean[CELL_TEXT_MAX * 3];
+    snprintf(clean, sizeof clean, "%s", text);
+    fmt_utf8(clean);
+    for (const char *p = clean; *p; p++) {
+        if (*p == '|' || *p == '\\' || *p == '<' || *p == '`') buf_u8(out, '\\');
+        buf_u8(out, *p == '\n' || *p == '\t' ? ' ' : (uint8_t)*p);
+    }
+}
+
+static void put_padding(struct buf *out, int n)
+{
+    for (; n > 0; n--) buf_u8(out, ' ');
+}
+
+static void put_head(struct buf *out, const struct table *t, const bool *used, const int *width)
+{
+    for (uint32_t c = 0; c < t->def->ncolumns; c++) {
+        if (!used[c]) continue;
+        buf_printf(out, "| %-*s ", width[c], t->def->columns[c].title);
+    }
+    buf_printf(out, "|\n");
+    for (uint32_t c = 0; c < t->def->ncolumns; c++) {
+        if (!used[c]) continue;
+        buf_printf(out, "|%s", t->def->columns[c].numeric ? "" : "-");
+        for (int i = 0; i < width[c] + 1; i++) buf_u8(out, '-');
+        if (t->def->columns[c].numeric) buf_u8(out, ':');
+    }
+    buf_printf(out, "|\n");
+}
+
+enum { COLUMNS_MAX = 32, PAD_MAX = 40 };
+
+/* Columns that no row fills are left out, so that a CPU's report is not full of dashes. */
+static void put_table(struct buf *out, const struct table *t)
+{
+    bool used[COLUMNS_MAX];
+    int width[COLUMNS_MAX];
+    char text[CELL_TEXT_MAX];
+
+    for (uint32_t c = 0; c < t->def->ncolumns; c++) {
+        used[c] = c == 0 || fmt_column_used(t, c);
+        width[c] = fmt_width(t, c, PAD_MAX);
+    }
+    put_head(out, t, used, width);
+    for (uint32_t i = 0; i < t->nrows; i++) {
+        for (uint32_t c = 0; c < t->def->ncolumns; c++) {
+            if (!used[c]) continue;
+            fmt_cell(t, i, c, text, sizeof text);
+            int pad = width[c] - (int)strlen(text);
+            buf_printf(out, "| ");
+            if (t->def->columns[c].numeric) put_padding(out, pad);
+            put_escaped(out, text);
+            if (!t->def->columns[c].numeric) put_padding(out, pad);
+            buf_u8(out, ' ');
+        }
+        buf_printf(out, "|\n");
+    }
+}
+
+static enum status section(const struct session *s, struct buf *out, const char *id,
+                           const struct table_query *q, const char *title)
+{
+    struct table t = {0};
+    const struct table_def *def = table_find(id);
+    enum status st = table_build(&t, s, def, q);
+
+    if (st == OK) {
+        buf_printf(out, "\n## %s\n\n", title ? title : def->title);
+        if (t.nrows)
+            put_table(out, &t);
+        else
+            buf_printf(out, "%s.\n", def->empty);
+    }
+    table_free(&t);
+    return st;
+}
+
+static void item(struct buf *out, const char *name, const char *text)
+{
+    if (!text[0]) return;
+    buf_printf(out, "- %s: ", name);
+    put_escaped(out, text);
+    buf_u8(out, '\n');
+}
+
+static void put_device(const struct session *s, struct buf *out)
+{
+    const struct msg_hello *h = &s->hello;
+    char text[200];
+
+    if (h->sm)
+        snprintf(text, sizeof text, "%s (sm_%u, %u SMs, up to %u MHz)", h->device, h->sm, h->sms,
+                 h->clock_mhz);
+    else
+        snprintf(text, sizeof text, "%s (%u threads)", h->device, h->sms);
+    item(out, "device", text);
+    item(out, "driver", h->driver);
+    item(out, "toolkit", h->toolkit);
+    item(out, "CUPTI", h->cupti);
+}
+
+static void put_about(const struct session *s, struct buf *out)
+{
+    char text[256];
+
+    buf_printf(out, "# sasstop session ");
+    put_escaped(out, s->hello.session);
+    buf_printf(out, "\n\n");
+    fmt_time(s->hello.wall_ns, text, sizeof text);
+    item(out, "started", text);
+    put_device(s, out);
+    item(out, "commit", s->hello.commit);
+    item(out, "command", s->hello.command);
+    if (s->model.name[0]) {
+        snprintf(text, sizeof text, "%.127s (%s, %s, hash %016llx)", s->model.name, s->model.arch,
+                 s->model.quant, (unsigned long long)s->model.hash);
+        item(out, "model", text);
+    }
+    item(out, "workload", s->model.workload);
+    if (s->hello.seed) buf_printf(out, "- seed: %llu\n", (unsigned long long)s->hello.seed);
+}
+
+static void put_length(const struct session *s, struct buf *out)
+{
+    buf_printf(out, "- frames: this report is of frame %llu at %llu.%03llu s\n",
+               (unsigned long long)s->frames, (unsigned long long)(s->t_ns / 1000000000),
+               (unsigned long long)(s->t_ns / 1000000 % 1000));
+    buf_printf(out, "- PM windows: %llu used, %llu not usable\n", (unsigned long long)s->windows,
+               (unsigned long long)s->windows_unused);
+    if (s->last_window.window)
+        buf_printf(out, "- sampling period: %u ns\n", s->last_window.period_ns);
+    if (s->garbled_frames || s->unknown_frames || s->overflowed || s->lost_events)
+        buf_printf(out,
+                   "- not taken in: %llu garbled frames, %llu of unknown types, %llu items over a "
+                   "limit, %llu old events\n",
+                   (unsigned long long)s->garbled_frames, (unsigned long long)s->unknown_frames,
+                   (unsigned long long)s->overflowed, (unsigned long long)s->lost_events);
+    if (s->ended) item(out, "end", s->end_text[0] ? s->end_text : "the engine left");
+}
+
+static enum status put_censuses(const struct session *s, struct buf *out)
+{
+    enum status st = OK;
+
+    for (uint32_t i = 0; i < s->nkernels && st == OK; i++) {
+        const struct kernel *k = &s->kernels[i];
+        struct table_query q = {.kernel = i, .row = TABLE_NONE, .other = TABLE_NONE};
+        char title[160];
+        if (!k->has_census) continue;
+        snprintf(title, sizeof title,
+                 "census of %s: %u instructions, %u registers, %u bytes shared, %u bytes spilled",
+                 k->def.name, k->census.total, k->def.regs, k->def.smem_static, k->def.spill);
+        st = section(s, out, "census", &q, title);
+    }
+    return st;
+}
+
+static enum status put_stalls(const struct session *s, struct buf *out)
+{
+    enum status st = OK;
+
+    for (uint32_t i = 0; i < s->nkernels && st == OK; i++) {
+        struct table_query q = {.kernel = i, .row = TABLE_NONE, .other = TABLE_NONE};
+        char title[160];
+        bool seen = false;
+        for (uint32_t j = 0; j < s->nstalls; j++) seen |= s->stalls[j].kernel == i;
+        if (!seen) continue;
+        snprintf(title, sizeof title, "stalls of %s", s->kernels[i].def.name);
+        st = section(s, out, "stalls", &q, title);
+    }
+    return st;
+}
+
+static enum status write_md(const struct session *s, struct buf *out)
+{
+    static const char *const first[] = {"sources", "generations", "rows", "variants", "parity"};
+    enum status st = OK;
+
+    put_about(s, out);
+    put_length(s, out);
+    for (unsigned i = 0; i < sizeof first / sizeof *first && st == OK; i++)
+        st = section(s, out, first[i], NULL, NULL);
+    if (st == OK) st = put_stalls(s, out);
+    if (st == OK) st = put_censuses(s, out);
+    if (st == OK) st = section(s, out, "metrics", NULL, NULL);
+    if (st == OK) st = section(s, out, "drops", NULL, NULL);
+    if (st == OK) st = section(s, out, "events", NULL, NULL);
+    if (st == OK && out->failed) st = err_set(ERR_NOMEM, "out of memory for the report");
+    return st;
+}
+
+const struct report_ops report_md_ops = {
+    .ext = "md",
+    .title = "Markdown, for people",
+    .write = write_md,
+};

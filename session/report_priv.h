@@ -1,0 +1,9 @@
+/* The report formats; each is defined last in its file. */
+#ifndef SESSION_REPORT_PRIV_H
+#define SESSION_REPORT_PRIV_H
+
+#include "session/report.h"
+
+extern const struct report_ops report_md_ops, report_json_ops;
+
+#endif

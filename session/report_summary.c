@@ -1,0 +1,143 @@
+/*
+ * The summary that is printed when there is no terminal: wall clock, the kernels that take most of
+ * the time, the counter sources. At most 80 columns a line.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "session/report_fmt.h"
+#include "session/report_priv.h"
+
+enum { LINE = 80, TOP_KERNELS = 10 };
+
+static void put_rate(struct buf *out, const char *name, struct value v)
+{
+    char text[40];
+
+    value_format(&v, 10, 1, 1, text, sizeof text);
+    buf_printf(out, "  %-8s %10s tok/s", name, text);
+    if (v.state == VALUE_OK && v.spread >= 0)
+        buf_printf(out, "  (interquartile range %.6g, %u rounds)", v.spread, v.n);
+    else if (v.state != VALUE_OK && v.why)
+        buf_printf(out, "  (%.48s)", v.why);
+    buf_u8(out, '\n');
+}
+
+static void put_ratio(struct buf *out, const struct session *s, const struct generation *g)
+{
+    const struct generation *before = session_previous(s);
+    if (!before) return;
+    struct value p = stat_ratio(&g->prefill, &before->prefill, "clock");
+    struct value d = stat_ratio(&g->decode, &before->decode, "clock");
+    if (p.state != VALUE_OK || d.state != VALUE_OK) return;
+    buf_printf(out, "  against generation %u: prefill x %.3f, decode x %.3f\n",
+               before->def.generation, p.v, d.v);
+}
+
+static void put_wall_clock(const struct session *s, struct buf *out)
+{
+    const struct generation *g = session_current(s);
+
+    if (!g) {
+        buf_printf(out, "no generation has begun: nothing was measured\n");
+        return;
+    }
+    buf_printf(out, "generation %u: %s %s", g->def.generation, g->def.family,
+               g->def.variant[0] ? g->def.variant : "-");
+    if (g->def.kd) buf_printf(out, " KD %u", g->def.kd);
+    buf_printf(out, " (%s), %u timed and %u counted rounds\n", g->def.reason, g->timed_rounds,
+               g->counted_rounds);
+    put_rate(out, "prefill", generation_prefill(s, g));
+    put_rate(out, "decode", generation_decode(s, g));
+    put_ratio(out, s, g);
+}
+
+/* Columns in the order of the table while they fit: the low priorities first get their place. */
+static void choose_columns(const struct table_def *def, bool *used)
+{
+    int width = 0;
+
+    memset(used, 0, def->ncolumns * sizeof *used);
+    for (unsigned p = 1; p < 10; p++)
+        for (uint32_t c = 0; c < def->ncolumns; c++) {
+            if (def->columns[c].priority != p || width + def->columns[c].width + 1 > LINE) continue;
+            used[c] = true;
+            width += def->columns[c].width + 1;
+        }
+}
+
+/* Text of one cell in exactly `width` columns; bytes of UTF-8 that continue one take no column. */
+static void put_padded(struct buf *out, const char *text, int width, bool right)
+{
+    int n = 0;
+    for (const char *p = text; *p; p++) n += ((unsigned char)*p & 0xc0) != 0x80;
+    if (right)
+        for (int i = n; i < width; i++) buf_u8(out, ' ');
+    buf_put(out, text, strlen(text));
+    if (!right)
+        for (int i = n; i < width; i++) buf_u8(out, ' ');
+}
+
+static void end_line(struct buf *out)
+{
+    while (out->len && out->data[out->len - 1] == ' ') out->len--;
+    buf_u8(out, '\n');
+}
+
+static enum status put_kernels(const struct session *s, struct buf *out)
+{
+    const struct table_def *def = table_find("kernels");
+    struct table t = {0};
+    bool used[32];
+    char text[CELL_TEXT_MAX];
+    struct cell cell;
+    enum status st = table_build(&t, s, def, NULL);
+
+    if (st != OK || t.nrows == 0) goto out;
+    choose_columns(def, used);
+    buf_u8(out, '\n');
+    for (uint32_t c = 0; c < def->ncolumns; c++) {
+        const struct column *col = &def->columns[c];
+        if (!used[c]) continue;
+        snprintf(text, sizeof text, "%.*s", col->width, col->title);
+        put_padded(out, text, col->width, col->numeric);
+        buf_u8(out, ' ');
+    }
+    end_line(out);
+    for (uint32_t i = 0; i < t.nrows && i < TOP_KERNELS; i++) {
+        for (uint32_t c = 0; c < def->ncolumns; c++) {
+            const struct column *col = &def->columns[c];
+            if (!used[c]) continue;
+            table_cell(&t, i, c, &cell);
+            cell_format(col, &cell, col->width, text, sizeof text);
+            put_padded(out, text, col->width, col->numeric);
+            buf_u8(out, ' ');
+        }
+        end_line(out);
+    }
+    if (t.nrows > TOP_KERNELS) buf_printf(out, "and %u more\n", t.nrows - TOP_KERNELS);
+out:
+    table_free(&t);
+    return st;
+}
+
+static void put_sources(const struct session *s, struct buf *out)
+{
+    if (s->nsources) buf_printf(out, "\ncounter sources\n");
+    for (uint32_t i = 0; i < s->nsources; i++) {
+        const struct msg_source *src = &s->sources[i];
+        buf_printf(out, "  %-9s %-11s %.54s", src->name, src->state, src->why);
+        end_line(out);
+    }
+}
+
+enum status report_summary(const struct session *s, struct buf *out)
+{
+    buf_printf(out, "%.44s%s%.30s\n", s->hello.device, s->model.name[0] ? ", " : "", s->model.name);
+    put_wall_clock(s, out);
+    enum status st = put_kernels(s, out);
+    if (st != OK) return st;
+    put_sources(s, out);
+    if (s->ended && s->end_text[0]) buf_printf(out, "\n%.79s\n", s->end_text);
+    return out->failed ? err_set(ERR_NOMEM, "out of memory for the summary") : OK;
+}
