@@ -29,7 +29,7 @@ uint64_t synth_put_kv_bool(struct buf *b, const char *key, bool value);
 /* Key, array type and count; the caller appends the n elements. */
 uint64_t synth_put_kv_array(struct buf *b, const char *key, enum gguf_type elem, uint64_t n);
 
-/* Every tokenizer.ggml.* entry of a made-up vocabulary of n tokens (n >= 400). Returns their
+/* Every tokenizer.ggml.* entry of a made-up vocabulary of n tokens (n >= 354). Returns their
  * number. */
 uint64_t synth_put_vocab(struct buf *b, uint32_t n);
 

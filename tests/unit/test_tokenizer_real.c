@@ -7,8 +7,8 @@
  */
 #include "engine/model.h"
 #include "engine/tokenizer.h"
+#include "tests/lib/token_rows.h"
 
-#include <cjson/cJSON.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -18,8 +18,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-enum { MIN_TEXTS = 50 };
 
 static void cache_path(const char *file, char *out, size_t size)
 {
@@ -31,25 +29,6 @@ static void cache_path(const char *file, char *out, size_t size)
         snprintf(out, size, "%s/sasstop/%s", xdg, file);
     else
         snprintf(out, size, "%s/.cache/sasstop/%s", home ? home : "", file);
-}
-
-static cJSON *load_json(const char *path)
-{
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    assert_int_equal(fseek(f, 0, SEEK_END), 0);
-    long len = ftell(f);
-    assert_true(len > 0);
-    rewind(f);
-    char *text = malloc((size_t)len + 1);
-    assert_non_null(text);
-    assert_int_equal(fread(text, 1, (size_t)len, f), (size_t)len);
-    text[len] = '\0';
-    fclose(f);
-    cJSON *json = cJSON_Parse(text);
-    free(text);
-    assert_non_null(json);
-    return json;
 }
 
 /* Skips the test when the model isn't there. */
@@ -66,54 +45,11 @@ static struct model *open_cached(const char *file)
     return m;
 }
 
-static int compare_ids(const char *text, const cJSON *want, const int32_t *ids, size_t n)
-{
-    size_t i = 0;
-    const cJSON *v;
-    cJSON_ArrayForEach(v, want)
-    {
-        if (i >= n || ids[i] != v->valueint) {
-            print_error("\"%s\": token %zu is %d, llama.cpp has %d\n", text, i, i < n ? ids[i] : -1,
-                        v->valueint);
-            return 1;
-        }
-        i++;
-    }
-    if (i == n) return 0;
-    print_error("\"%s\": %zu tokens, llama.cpp has %zu\n", text, n, i);
-    return 1;
-}
-
-static int check_text(const struct tokenizer *t, const char *text, const cJSON *row)
-{
-    static const struct {
-        const char *key;
-        unsigned flags;
-    } modes[] = {{"plain", 0}, {"special", TOKENIZER_BOS | TOKENIZER_SPECIAL}};
-    int wrong = 0;
-    for (size_t i = 0; i < 2; i++) {
-        int32_t *ids;
-        size_t n;
-        assert_int_equal(tokenizer_encode(t, text, strlen(text), modes[i].flags, &ids, &n), OK);
-        wrong += compare_ids(text, cJSON_GetObjectItem(row, modes[i].key), ids, n);
-        free(ids);
-    }
-    return wrong;
-}
-
 static void check_model(const char *file, const char *fixture)
 {
     struct model *m = open_cached(file);
-    cJSON *texts = load_json("tests/fixtures/tokens/texts.json"), *want = load_json(fixture);
-    const cJSON *rows = cJSON_GetObjectItem(want, "rows");
-    int wrong = 0, n = cJSON_GetArraySize(texts);
-
-    assert_true(n >= MIN_TEXTS);
-    assert_int_equal(cJSON_GetArraySize(rows), n);
-    for (int i = 0; i < n; i++)
-        wrong += check_text(model_tokenizer(m), cJSON_GetArrayItem(texts, i)->valuestring,
-                            cJSON_GetArrayItem(rows, i));
-    cJSON_Delete(texts);
+    cJSON *want = token_rows_load(fixture);
+    int wrong = token_rows_check(model_tokenizer(m), cJSON_GetObjectItem(want, "rows"));
     cJSON_Delete(want);
     model_close(m);
     assert_int_equal(wrong, 0);
@@ -135,7 +71,7 @@ static void test_gemma_prompt(void **state)
 {
     (void)state;
     struct model *m = open_cached("gemma-3-270m-q4_k_m.gguf");
-    cJSON *want = load_json("tests/fixtures/gemma/llama_cpp_tokens.json");
+    cJSON *want = token_rows_load("tests/fixtures/gemma/llama_cpp_tokens.json");
     char text[4096];
     FILE *f = fopen("tests/fixtures/gemma/prompt.txt", "rb");
     assert_non_null(f);
@@ -144,7 +80,8 @@ static void test_gemma_prompt(void **state)
     text[len] = '\0';
     int32_t *ids;
     assert_int_equal(tokenizer_encode(model_tokenizer(m), text, len, TOKENIZER_BOS, &ids, &n), OK);
-    int wrong = compare_ids("prompt.txt", cJSON_GetObjectItem(want, "prompt_tokens"), ids, n);
+    int wrong =
+        token_rows_compare("prompt.txt", cJSON_GetObjectItem(want, "prompt_tokens"), ids, n);
     free(ids);
     cJSON_Delete(want);
     model_close(m);
@@ -156,7 +93,7 @@ static void test_gemma_prompt(void **state)
 static void check_round_trip(const char *file)
 {
     struct model *m = open_cached(file);
-    cJSON *texts = load_json("tests/fixtures/tokens/texts.json");
+    cJSON *texts = token_rows_load("tests/fixtures/tokens/texts.json");
     const cJSON *v;
     cJSON_ArrayForEach(v, texts)
     {
