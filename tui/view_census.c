@@ -1,0 +1,187 @@
+/* Census: the opcodes of the selected kernel beside those of the kernel that did the same work
+ * before the last flip; by opcode, and by class as bars. */
+#include "tui/view.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CLASSES_MAX = 32, CLASSES_W = 46 };
+
+struct census_view {
+    struct pane opcodes;
+    bool by_class; /* narrow screens: bars instead of the table */
+};
+
+struct class_sum {
+    const char *name;
+    uint32_t count, in_loop, other;
+};
+
+static void census_init(void *data)
+{
+    pane_init(&((struct census_view *)data)->opcodes, "census");
+}
+
+static void census_done(void *data)
+{
+    pane_free(&((struct census_view *)data)->opcodes);
+}
+
+static struct pane *census_pane(void *data)
+{
+    return &((struct census_view *)data)->opcodes;
+}
+
+static const struct kernel *other_kernel(struct app *a)
+{
+    const struct session *s = app_session(a);
+    const struct row *r = app_row(a);
+    uint32_t i = r ? app_counterpart(s, r, r->def.generation) : TABLE_NONE;
+    return i == TABLE_NONE ? NULL : &s->kernels[s->rows[i].def.kernel];
+}
+
+static void census_update(struct app *a, void *data)
+{
+    struct pane *p = census_pane(data);
+    const struct session *s = app_session(a);
+    const struct row *r = app_row(a);
+    const struct kernel *other = other_kernel(a);
+
+    p->query.kernel = r ? r->def.kernel : TABLE_NONE;
+    p->query.other = other && other->has_census ? (uint32_t)(other - s->kernels) : TABLE_NONE;
+    pane_update(p, s);
+}
+
+static void add_class(struct class_sum *sums, int *n, const struct census_item *it, bool other)
+{
+    int i = 0;
+    while (i < *n && strcmp(sums[i].name, it->cls)) i++;
+    if (i == *n) {
+        if (*n == CLASSES_MAX) return;
+        sums[(*n)++] = (struct class_sum){.name = it->cls};
+    }
+    if (other) {
+        sums[i].other += it->count;
+    } else {
+        sums[i].count += it->count;
+        sums[i].in_loop += it->in_loop;
+    }
+}
+
+static int by_count(const void *x, const void *y)
+{
+    const struct class_sum *a = x, *b = y;
+    if (a->count != b->count) return a->count < b->count ? 1 : -1;
+    return strcmp(a->name, b->name);
+}
+
+static int sum_classes(const struct kernel *k, const struct kernel *other, struct class_sum *sums)
+{
+    int n = 0;
+    for (uint32_t i = 0; i < k->nitems; i++) add_class(sums, &n, &k->items[i], false);
+    for (uint32_t i = 0; other && i < other->nitems; i++)
+        add_class(sums, &n, &other->items[i], true);
+    qsort(sums, (size_t)n, sizeof *sums, by_count);
+    return n;
+}
+
+static void draw_classes(struct app *a, struct area area, const struct kernel *k,
+                         const struct kernel *other)
+{
+    struct class_sum sums[CLASSES_MAX];
+    struct canvas *c = &a->canvas;
+    int n = sum_classes(k, other, sums), bar = area.w - 36;
+
+    canvas_rule(c, area.x, area.y, area.w, "by class");
+    canvas_text(c, area.x + 1, area.y + 1, 12, ROLE_HEAD, "class");
+    canvas_right(c, area.x + 12, area.y + 1, 6, ROLE_HEAD, "count");
+    canvas_right(c, area.x + 19, area.y + 1, 6, ROLE_HEAD, "loop");
+    if (other) canvas_right(c, area.x + 26, area.y + 1, 6, ROLE_HEAD, "delta");
+    for (int i = 0; i < n && i + 2 < area.h; i++) {
+        int y = area.y + 2 + i;
+        char text[24];
+        long delta = (long)sums[i].count - (long)sums[i].other;
+        canvas_text(c, area.x + 1, y, 11, ROLE_TEXT, sums[i].name);
+        snprintf(text, sizeof text, "%u", sums[i].count);
+        canvas_right(c, area.x + 12, y, 6, ROLE_TEXT, text);
+        snprintf(text, sizeof text, "%u", sums[i].in_loop);
+        canvas_right(c, area.x + 19, y, 6, ROLE_TEXT, text);
+        snprintf(text, sizeof text, "%+ld", delta);
+        if (other) canvas_right(c, area.x + 26, y, 6, delta ? ROLE_ACCENT : ROLE_DIM, text);
+        if (bar > 2 && sums[0].count)
+            canvas_bar(c, area.x + 34, y, bar, (double)sums[i].count / sums[0].count, ROLE_BAR);
+    }
+}
+
+static int draw_head(struct app *a, struct area area, const struct kernel *k,
+                     const struct kernel *other)
+{
+    struct canvas *c = &a->canvas;
+    int y = area.y;
+
+    canvas_printf(c, 1, y, area.w - 2, ROLE_ACCENT | STYLE_BOLD, "%s", k->def.name);
+    int x = 3 + text_columns(k->def.name);
+    if (k->has_census)
+        canvas_printf(c, x, y, area.w - x - 1, ROLE_TEXT,
+                      "%u instructions%s, sm_%u, %u regs, spills %u B", k->census.total,
+                      k->census.unknown ? " (some unknown)" : "", k->census.arch, k->def.regs,
+                      k->def.spill);
+    y++;
+    if (other && other->has_census)
+        canvas_printf(c, 1, y++, area.w - 2, ROLE_DIM, "beside %s: %u instructions (%+ld)%s",
+                      other->def.name, other->census.total,
+                      (long)k->census.total - (long)other->census.total,
+                      k->def.code_hash == other->def.code_hash ? ", the same code" : "");
+    else if (area.h >= 10)
+        canvas_text(c, 1, y++, area.w - 2, ROLE_DIM,
+                    "nothing to compare with yet: a flip (v, k) puts the kernel before beside it");
+    return y - area.y;
+}
+
+static void census_draw(struct app *a, void *data, struct area area)
+{
+    struct census_view *v = data;
+    const struct kernel *k = app_kernel(a), *other = other_kernel(a);
+
+    if (!k) {
+        canvas_text(&a->canvas, 1, area.y, area.w - 2, ROLE_DIM, "no kernel has run yet");
+        return;
+    }
+    int used = draw_head(a, area, k, other);
+    area.y += used;
+    area.h -= used;
+    bool beside = area.w >= 70 + CLASSES_W && k->has_census;
+    if (v->by_class && !beside && k->has_census) {
+        draw_classes(a, area, k, other);
+        return;
+    }
+    struct area left = area;
+    if (beside) left.w -= CLASSES_W + 1;
+    pane_draw(&v->opcodes, &a->canvas, left, true);
+    if (beside) draw_classes(a, (struct area){left.w + 1, area.y, CLASSES_W, area.h}, k, other);
+}
+
+static bool census_request(struct app *a, void *data, enum request r)
+{
+    struct census_view *v = data;
+    if (r == REQ_SASS) {
+        app_show_view(a, a->back);
+        return true;
+    }
+    if (r != REQ_MODE) return false;
+    v->by_class = !v->by_class;
+    return true;
+}
+
+const struct view_ops census_ops = {
+    .name = "census",
+    .title = "opcodes of the selected kernel",
+    .size = sizeof(struct census_view),
+    .init = census_init,
+    .done = census_done,
+    .update = census_update,
+    .draw = census_draw,
+    .request = census_request,
+    .pane = census_pane,
+};

@@ -1,0 +1,159 @@
+/* Detail: everything known of one kernel on one shape: what it is, every figure (steady, whole,
+ * exact), stalls beside those of the generation before, the histogram of its times. */
+#include "tui/view.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct detail {
+    struct pane figures, stalls;
+    bool second;
+};
+
+static void detail_init(void *data)
+{
+    struct detail *v = data;
+    pane_init(&v->figures, "detail");
+    pane_init(&v->stalls, "stalls");
+}
+
+static void detail_done(void *data)
+{
+    struct detail *v = data;
+    pane_free(&v->figures);
+    pane_free(&v->stalls);
+}
+
+static struct pane *detail_pane(void *data)
+{
+    struct detail *v = data;
+    return v->second ? &v->stalls : &v->figures;
+}
+
+static void detail_update(struct app *a, void *data)
+{
+    struct detail *v = data;
+    const struct session *s = app_session(a);
+    const struct row *r = app_row(a);
+
+    v->figures.query.row = v->stalls.query.row = r ? a->row : TABLE_NONE;
+    v->stalls.query.kernel = r ? r->def.kernel : TABLE_NONE;
+    v->stalls.query.other = r ? app_counterpart(s, r, r->def.generation) : TABLE_NONE;
+    pane_update(&v->figures, s);
+    pane_update(&v->stalls, s);
+}
+
+/* Who it is, in at most four rows; returns how many. */
+static int draw_head(struct app *a, struct area area)
+{
+    const struct row *r = app_row(a);
+    const struct kernel *k = app_kernel(a);
+    const struct msg_row_def *d = &r->def;
+    struct canvas *c = &a->canvas;
+    char line[400];
+    int y = area.y;
+
+    int x = 1 + canvas_printf(c, 1, y, area.w - 2, ROLE_ACCENT | STYLE_BOLD, "%s", k->def.name);
+    canvas_printf(c, x + 2, y++, area.w - x - 3, k->faulted ? ROLE_BAD : ROLE_TEXT,
+                  "%s, %s, g%u%s%s", d->role, d->phase, d->generation,
+                  k->faulted ? ", FAULTED" : "", "");
+    if (k->def.note[0] && area.h >= 14) canvas_text(c, 1, y++, area.w - 2, ROLE_DIM, k->def.note);
+    int n = snprintf(line, sizeof line, "m %u  n %u", d->m, d->n);
+    if (d->k) n += snprintf(line + n, sizeof line - (size_t)n, "  k %u", d->k);
+    if (k->def.arch) {
+        n += snprintf(line + n, sizeof line - (size_t)n, "  grid %ux%ux%u", d->grid_x, d->grid_y,
+                      d->grid_z);
+        n += snprintf(line + n, sizeof line - (size_t)n, "  %u threads  %u regs  smem %u+%u B",
+                      k->def.threads, k->def.regs, k->def.smem_static, d->smem_dynamic);
+        if (d->blocks_per_sm)
+            n += snprintf(line + n, sizeof line - (size_t)n, "  %u blocks/SM", d->blocks_per_sm);
+        if (k->def.spill)
+            snprintf(line + n, sizeof line - (size_t)n, "  spills %u B", k->def.spill);
+    }
+    canvas_text(c, 1, y++, area.w - 2, ROLE_TEXT, line);
+    if (d->asked[0])
+        canvas_printf(c, 1, y++, area.w - 2, ROLE_WARN, "asked for %s: %s", d->asked, d->why);
+    return y - area.y;
+}
+
+/* Bins of a quarter octave, drawn as one line with the shortest and the longest at its ends. */
+static void draw_histogram(struct app *a, struct area area)
+{
+    const struct row *r = app_row(a);
+    float bins[256];
+    int lo = 256, hi = -1;
+    char from[32], to[32];
+
+    for (int i = 0; i < 256; i++) {
+        bins[i] = r->hist[i] ? (float)(log1p(r->hist[i])) : NAN;
+        if (!r->hist[i]) continue;
+        if (i < lo) lo = i;
+        hi = i;
+    }
+    if (hi < 0) return;
+    snprintf(from, sizeof from, "times %.1f us", exp2(lo / 4.0) / 1e3);
+    snprintf(to, sizeof to, "%.1f us (log counts)", exp2((hi + 1) / 4.0) / 1e3);
+    int x = 1 + canvas_text(&a->canvas, 1, area.y, 24, ROLE_DIM, from) + 1, w = hi - lo + 1;
+    if (w > area.w - x - 24) w = area.w - x - 24;
+    canvas_spark(&a->canvas, x, area.y, w, bins + lo, (unsigned)(hi - lo + 1), ROLE_BAR);
+    canvas_text(&a->canvas, x + w + 1, area.y, 24, ROLE_DIM, to);
+}
+
+static void detail_draw(struct app *a, void *data, struct area area)
+{
+    struct detail *v = data;
+
+    if (!app_kernel(a)) {
+        canvas_text(&a->canvas, 1, area.y, area.w - 2, ROLE_DIM, "no kernel has run yet");
+        return;
+    }
+    int used = draw_head(a, area);
+    area.y += used;
+    area.h -= used;
+    if (area.h >= 8) {
+        draw_histogram(a, (struct area){area.x, area.y++, area.w, 1});
+        area.h--;
+    }
+    if (area.w >= 150) {
+        int left = area.w * 3 / 5;
+        pane_draw(&v->figures, &a->canvas, (struct area){area.x, area.y, left - 1, area.h},
+                  !v->second);
+        pane_draw(&v->stalls, &a->canvas, (struct area){left, area.y, area.w - left, area.h},
+                  v->second);
+        return;
+    }
+    int low = area.h >= 14 ? area.h * 2 / 5 : 0;
+    if (v->second && !low) {
+        pane_draw(&v->stalls, &a->canvas, area, true);
+        return;
+    }
+    pane_draw(&v->figures, &a->canvas, (struct area){area.x, area.y, area.w, area.h - low},
+              !v->second);
+    if (low)
+        pane_draw(&v->stalls, &a->canvas, (struct area){area.x, area.y + area.h - low, area.w, low},
+                  v->second);
+}
+
+static bool detail_request(struct app *a, void *data, enum request r)
+{
+    struct detail *v = data;
+    if (r != REQ_MODE && r != REQ_ENTER) return false;
+    v->second = !v->second;
+    app_say(a, ROLE_TEXT,
+            v->second ? "the cursor is in the stall reasons; Enter goes back"
+                      : "the cursor is in the figures");
+    return true;
+}
+
+const struct view_ops detail_ops = {
+    .name = "detail",
+    .title = "every figure of one kernel",
+    .size = sizeof(struct detail),
+    .init = detail_init,
+    .done = detail_done,
+    .update = detail_update,
+    .draw = detail_draw,
+    .request = detail_request,
+    .pane = detail_pane,
+};

@@ -1,0 +1,219 @@
+/* Overview: the wall clock on top, new generation beside the old one; then the costliest kernels,
+ * the counter sources in one line and the end of the generated text. Counted rounds never enter
+ * the figures on top. */
+#include "tui/view.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct overview {
+    struct pane kernels;
+};
+
+/* x and width of the three columns of the wall clock. */
+struct clock_layout {
+    int name_w, first, second, w;
+};
+
+static void overview_init(void *data)
+{
+    struct overview *v = data;
+    pane_init(&v->kernels, "kernels");
+}
+
+static void overview_done(void *data)
+{
+    pane_free(&((struct overview *)data)->kernels);
+}
+
+static struct pane *overview_pane(void *data)
+{
+    return &((struct overview *)data)->kernels;
+}
+
+static void overview_update(struct app *a, void *data)
+{
+    pane_update(overview_pane(data), app_session(a));
+    view_follow_row(a, overview_pane(data));
+}
+
+/* Decode is a control when the flipped family has no part in it. */
+static bool decode_is_control(const struct session *s, const struct generation *g)
+{
+    for (uint32_t i = 0; i < s->nrows; i++) {
+        const struct row *r = &s->rows[i];
+        if (r->def.generation == g->def.generation && !strcmp(r->def.phase, "decode") && r->calls &&
+            r->def.kernel < s->nkernels &&
+            !strcmp(s->kernels[r->def.kernel].def.family, g->def.family))
+            return false;
+    }
+    return g->timed_rounds > 0;
+}
+
+static void draw_name(struct app *a, const char *label, const struct generation *g, int y, int w)
+{
+    char kd[24] = "";
+    if (g->def.kd) snprintf(kd, sizeof kd, " KD%u", g->def.kd);
+    int x = 1 + canvas_text(&a->canvas, 1, y, 7, ROLE_DIM, label);
+    x = x < 8 ? 8 : x;
+    canvas_printf(&a->canvas, x, y, w - x, g->faulted ? ROLE_BAD : ROLE_TEXT, "g%u %s%s",
+                  g->def.generation, g->def.variant, kd);
+}
+
+static void draw_rate(struct app *a, int x, int y, int w, struct value v, bool bold)
+{
+    char text[96], full[140];
+    figure_text(&v, true, a->canvas.ascii, text, sizeof text);
+    unsigned style = v.state == VALUE_OK ? bold ? ROLE_TEXT | STYLE_BOLD : ROLE_TEXT : ROLE_DIM;
+    if (v.state == VALUE_OK && v.n && w >= text_columns(text) + 8)
+        snprintf(full, sizeof full, "%s  n %u", text, v.n);
+    else if (v.state != VALUE_OK && v.why && w >= 24)
+        snprintf(full, sizeof full, "%s %s", text, v.why);
+    else
+        snprintf(full, sizeof full, "%s", text);
+    canvas_text(&a->canvas, x, y, w, style, full);
+}
+
+/* The ratio, its noise band, and a word only when the difference passes the band. */
+static void draw_ratio(struct app *a, int x, int y, int w, struct value r)
+{
+    const char *word = "within noise";
+    unsigned style = ROLE_DIM;
+    char text[120];
+
+    if (r.state != VALUE_OK) {
+        canvas_text(&a->canvas, x, y, w, ROLE_DIM, value_state_name(r.state));
+        return;
+    }
+    bool known = r.spread >= 0;
+    if (!known)
+        word = "noise not known yet";
+    else if (fabs(r.v - 1) > r.spread) {
+        word = r.v > 1 ? "faster" : "slower";
+        style = (r.v > 1 ? ROLE_GOOD : ROLE_BAD) | STYLE_BOLD;
+    }
+    if (known)
+        snprintf(text, sizeof text, "x%.3f %s%.3f", r.v, a->canvas.ascii ? "+-" : "±", r.spread);
+    else
+        snprintf(text, sizeof text, "x%.3f", r.v);
+    int n = canvas_text(&a->canvas, x, y, w, style, text);
+    if (n + 1 + text_columns(word) <= w)
+        canvas_text(&a->canvas, x + n + 1, y, w - n - 1, style, word);
+}
+
+static void draw_sparks(struct app *a, const struct clock_layout *l, int y)
+{
+    const struct session *s = app_session(a);
+    unsigned n = s->nspark < MAX_SPARK ? s->nspark : MAX_SPARK;
+    int w = l->w - 3;
+
+    if (n < 2) return;
+    canvas_text(&a->canvas, 1, y, l->name_w, ROLE_DIM, "rounds");
+    canvas_spark(&a->canvas, l->first, y, w, s->spark_prefill, n, ROLE_BAR);
+    canvas_spark(&a->canvas, l->second, y, w, s->spark_decode, n, ROLE_BAR);
+}
+
+/* The block on top; returns its rows. */
+static int draw_wall_clock(struct app *a, struct area area)
+{
+    const struct session *s = app_session(a);
+    const struct generation *now = session_current(s), *before = session_previous(s);
+    struct canvas *c = &a->canvas;
+    struct clock_layout l = {.name_w = area.w >= 76 ? 26 : area.w >= 50 ? 21 : 17};
+    int y = area.y;
+
+    l.w = (area.w - l.name_w) / 2;
+    if (l.w > 44) l.w = 44;
+    l.first = l.name_w;
+    l.second = l.name_w + l.w;
+    if (!now) {
+        canvas_text(c, 1, y, area.w - 2, ROLE_DIM,
+                    s->started ? "the model is being loaded"
+                               : "waiting for the engine's first frame");
+        return 1;
+    }
+    canvas_text(c, 1, y, l.name_w - 2, ROLE_HEAD | STYLE_BOLD, "wall clock");
+    canvas_text(c, l.first, y, l.w - 1, ROLE_HEAD | STYLE_BOLD, "prefill tok/s");
+    canvas_text(c, l.second, y++, l.w - 1, ROLE_HEAD | STYLE_BOLD,
+                decode_is_control(s, now) ? "decode tok/s (control)" : "decode tok/s");
+    draw_name(a, "now", now, y, l.name_w - 1);
+    draw_rate(a, l.first, y, l.w - 1, generation_prefill(s, now), true);
+    draw_rate(a, l.second, y++, l.w - 1, generation_decode(s, now), true);
+    if (before) {
+        draw_name(a, "before", before, y, l.name_w - 1);
+        draw_rate(a, l.first, y, l.w - 1, generation_prefill(s, before), false);
+        draw_rate(a, l.second, y++, l.w - 1, generation_decode(s, before), false);
+        canvas_text(c, 1, y, l.name_w - 2, ROLE_DIM, "ratio");
+        draw_ratio(a, l.first, y, l.w - 1, stat_ratio(&now->prefill, &before->prefill, "clock"));
+        draw_ratio(a, l.second, y++, l.w - 1, stat_ratio(&now->decode, &before->decode, "clock"));
+    }
+    if (area.h >= 14) draw_sparks(a, &l, y++);
+    return y - area.y;
+}
+
+static void draw_sources(struct app *a, int y)
+{
+    const struct session *s = app_session(a);
+    struct canvas *c = &a->canvas;
+    int x = 1 + canvas_text(c, 1, y, 9, ROLE_DIM, "sources ");
+
+    for (uint32_t i = 0; i < s->nsources; i++) {
+        const struct msg_source *src = &s->sources[i];
+        bool ok = !strcmp(src->state, "ok");
+        unsigned style = ok ? ROLE_GOOD : !strcmp(src->state, "failed") ? ROLE_BAD : ROLE_DIM;
+        char text[64];
+        snprintf(text, sizeof text, "%s %s", src->name, src->state);
+        if (x + text_columns(text) + 2 > c->w - 22) break;
+        x += canvas_text(c, x, y, c->w - x, style, text) + 2;
+    }
+    if (!s->has_clocks || x > c->w - 22) return;
+    char clocks[80];
+    snprintf(clocks, sizeof clocks, "%u MHz %u W %u C%s", s->clocks.sm_mhz,
+             s->clocks.power_mw / 1000, s->clocks.temp_c, s->clocks.throttle[0] ? " !" : "");
+    canvas_right(c, c->w - 23, y, 22, s->clocks.throttle[0] ? ROLE_WARN : ROLE_DIM, clocks);
+}
+
+static void draw_tail(struct app *a, struct area area)
+{
+    const struct session *s = app_session(a);
+    if (!s->text_len) {
+        canvas_text(&a->canvas, 1, area.y, area.w - 2, ROLE_DIM, "no text has been generated yet");
+        return;
+    }
+    canvas_tail(&a->canvas, (struct area){1, area.y, area.w - 2, area.h}, ROLE_DIM, s->text);
+}
+
+static void overview_draw(struct app *a, void *data, struct area area)
+{
+    struct overview *v = data;
+    int top = area.y + draw_wall_clock(a, area), bottom = area.y + area.h;
+    int text = area.h >= 30 ? 3 : area.h >= 16 ? 1 : 0;
+
+    if (text) {
+        bottom -= text;
+        draw_tail(a, (struct area){area.x, bottom, area.w, text});
+    }
+    if (area.h >= 11) draw_sources(a, --bottom);
+    v->kernels.untitled = area.h < 11;
+    pane_draw(&v->kernels, &a->canvas, (struct area){area.x, top, area.w, bottom - top}, true);
+}
+
+static bool overview_request(struct app *a, void *data, enum request r)
+{
+    if (!pane_request(overview_pane(data), r)) return false;
+    view_take_row(a, overview_pane(data));
+    return true;
+}
+
+const struct view_ops overview_ops = {
+    .name = "overview",
+    .title = "wall clock, costliest kernels, sources, text",
+    .size = sizeof(struct overview),
+    .init = overview_init,
+    .done = overview_done,
+    .update = overview_update,
+    .draw = overview_draw,
+    .request = overview_request,
+    .pane = overview_pane,
+};
