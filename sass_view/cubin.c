@@ -296,9 +296,10 @@ const struct cubin_kernel *cubin_find_kernel(const struct cubin *c, const char *
     return NULL;
 }
 
+/* A data object of the program, not one of the assembler's own. */
 static bool is_object(const struct cubin_sym *s)
 {
-    return ELF64_ST_TYPE(s->info) == STT_OBJECT && s->name[0];
+    return ELF64_ST_TYPE(s->info) == STT_OBJECT && s->name[0] && strncmp(s->name, ".nv.", 4);
 }
 
 enum status cubin_symbol(const struct cubin *c, const char *name, const void **ptr, size_t *size)
