@@ -1,0 +1,158 @@
+/*
+ * The inside of the CUDA backend, shared by the files of this folder.
+ *
+ * One primary context, one stream, all calls from the launching thread. Device memory belongs to
+ * struct backend and is given back by close(). The order of a step: state (positions, tokens) goes
+ * up, operators become launches (cuda_ops.c), each passes through cuda_launch() (cuda_launch.c),
+ * the result comes down.
+ */
+#ifndef ENGINE_CUDA_PRIV_H
+#define ENGINE_CUDA_PRIV_H
+
+#include "base/driver.h"
+#include "engine/backend.h"
+#include "engine/gguf.h"
+#include "kernels/launch.h"
+#include "kernels/ops/ops.h"
+#include "kernels/registry.h"
+
+enum {
+    CUDA_ROPE_TABLES = 16,  /* different (base, scale, factors) in one model */
+    CUDA_MAX_TOKENS = 65535 /* of a step: the y extent of a grid */
+};
+
+enum cuda_kernel {
+#define CUDA_KERNEL(id, symbol) CUDA_##id,
+#include "engine/cuda/cuda_kernels.def"
+#undef CUDA_KERNEL
+    CUDA_KERNELS
+};
+
+/* One launch as it is asked for. m, n, k name its row in the tables. */
+struct cuda_launch {
+    const struct variant *v;
+    const struct op *op;
+    bool gemm; /* of a family with a contract: planned by the launcher, grid and block unused */
+    uint32_t grid[3], block;
+    int dyn_smem; /* -1: the descriptor's */
+    uint32_t m, n, k;
+    double macs, bytes;
+    void **args;
+};
+
+/* A launch whose events wait to be read. */
+struct cuda_timed {
+    struct launch_info info;
+    struct drv_event *start, *end;
+};
+
+struct cuda_occupancy {
+    uint32_t block, dyn_smem, blocks; /* blocks 0: not asked yet */
+};
+
+struct cuda_rope_table {
+    float base, scale;
+    uint64_t factors;
+    uint32_t head_dim;
+    drv_ptr freq;
+};
+
+struct cuda_kv {
+    drv_ptr k, v;
+    uint32_t dim;
+};
+
+/* Device scratch that grows when a step needs more. */
+struct cuda_scratch {
+    drv_ptr p;
+    size_t bytes;
+};
+
+struct backend {
+    struct backend_options o;
+    struct driver *drv;
+    int dev;
+    bool retained;
+    struct drv_ctx *ctx;
+    struct drv_stream *stream;
+    struct registry *reg;
+    struct launcher *launcher;
+    const struct variant *kernel[CUDA_KERNELS];
+    const struct variant *gemm; /* selected of q4k_gemm; NULL when there is none */
+    char gemm_why[LAUNCH_WHY];  /* of its last fallback */
+    struct kernel_info *infos;  /* by registry index */
+    struct cuda_occupancy *occupancy;
+    bool *proven; /* by registry index: has run to its end once */
+    uint32_t n_kernels;
+
+    drv_ptr weight_block;
+    struct weight *weights;
+    uint32_t n_weights;
+    struct cuda_kv *kv;
+    uint32_t layers;
+    struct cuda_rope_table rope[CUDA_ROPE_TABLES];
+    uint32_t n_rope;
+
+    struct cuda_scratch q8, attn;
+    uint64_t q8_of; /* address whose activations q8 holds now, 0 = none */
+    uint32_t q8_n, q8_k;
+    drv_ptr state, parts, best; /* struct ops_state, argmax's scratch, struct ops_argmax */
+    uint32_t *host_state;       /* pinned: ops_state with max_tokens tokens */
+    struct ops_argmax *host_best;
+
+    /* the step under way */
+    enum timing timing;
+    bool capturing, in_flight;
+    struct cuda_timed *timed;
+    uint32_t n_timed, cap_timed;
+    uint32_t events_made; /* timed[0 .. events_made) own their events */
+    struct drv_event *base;
+    uint64_t base_wall;
+    const char *last_role, *last_kernel;
+
+    /* the decode step as a graph */
+    uint64_t seen_list, graph_list; /* hashes of operator lists: run once plainly; captured */
+    struct drv_graph_exec *graph;
+};
+
+/* cuda_launch.c */
+enum status cuda_launch(struct backend *b, const struct cuda_launch *l);
+enum status cuda_wait(struct backend *b); /* drains the stream; names what ran on a fault */
+enum status cuda_timing_start(struct backend *b, enum timing timing);
+enum status cuda_timing_tell(struct backend *b);
+void cuda_timing_free(struct backend *b);
+
+/* cuda_ops.c, cuda_matmul.c: one operator as launches. */
+enum status cuda_run_op(struct backend *b, const struct op *op);
+enum status cuda_matmul(struct backend *b, const struct op *op);
+
+/* cuda_run.c */
+enum status cuda_run(struct backend *b, const struct op *ops, uint32_t nops, const uint32_t *tokens,
+                     uint32_t n, uint32_t pos0, bool decode, enum timing timing,
+                     struct step_result *result);
+void cuda_graph_drop(struct backend *b);
+
+/* cuda_weights.c */
+enum status cuda_load(struct backend *b, const struct model *m,
+                      void (*progress)(void *ctx, uint64_t done, uint64_t total), void *ctx);
+const struct weight *cuda_get_weight(struct backend *b, const struct gguf_tensor *t);
+
+/* cuda_kernels.c */
+enum status cuda_kernels_open(struct backend *b); /* registry, launcher, the named kernels */
+void cuda_kernels_close(struct backend *b);
+uint32_t cuda_kernel_list(struct backend *b, const struct kernel_info **list);
+enum status cuda_select(struct backend *b, const char *family, const char *variant, uint32_t kd);
+bool cuda_selected(struct backend *b, const char *family, const char **variant, uint32_t *kd);
+uint32_t cuda_blocks_per_sm(struct backend *b, const struct variant *v, uint32_t block,
+                            uint32_t dyn_smem); /* 0 = the driver doesn't say */
+
+/* cuda_memory.c */
+enum status cuda_alloc_bytes(struct backend *b, size_t bytes, const char *what, drv_ptr *out);
+enum status cuda_grow(struct backend *b, struct cuda_scratch *s, size_t bytes, const char *what);
+enum status cuda_alloc(struct backend *b, size_t bytes, struct buffer *out);
+void cuda_release(struct backend *b, struct buffer *buf);
+enum status cuda_download(struct backend *b, const struct buffer *from, size_t offset, void *to,
+                          size_t bytes);
+enum status cuda_kv_init(struct backend *b, uint32_t layers, const uint32_t *kv_dim);
+
+#endif
