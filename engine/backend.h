@@ -119,6 +119,7 @@ struct parity_result {
 };
 
 struct backend;
+struct driver;
 
 struct backend_options {
     int threads;            /* cpu: 0 = all */
@@ -164,6 +165,8 @@ struct backend_ops {
     /* cuda: context and stream for counter sources; cpu: NULL. */
     void *(*context)(struct backend *b);
     void *(*stream)(struct backend *b);
+    /* cuda: base/driver.h's table for counter sources; NULL elsewhere. */
+    const struct driver *(*driver)(struct backend *b);
     void (*close)(struct backend *b);
 };
 
