@@ -271,20 +271,17 @@ enum status gguf_get_array(const struct gguf *g, const char *key, enum gguf_type
     return OK;
 }
 
-/* Bytes of the well-formed UTF-8 character at p, or 0. Only what printing needs: overlong forms and
- * surrogates pass no lead byte that a terminal could mistake for a control. */
+/* Bytes of the UTF-8 character at p, or 0 if it is malformed or a C1 control (U+0080 to U+009F).
+ * Only what printing needs: overlong three-byte forms and surrogates pass, since no terminal acts
+ * on them. */
 static size_t utf8_len(const unsigned char *p, size_t left)
 {
-    size_t n = p[0] < 0x80   ? 1
-               : p[0] < 0xc3 ? 0
-               : p[0] < 0xe0 ? 2
-               : p[0] < 0xf0 ? 3
-               : p[0] < 0xf5 ? 4
-                             : 0;
-    if (n == 0 || n > left) return 0;
+    static const unsigned char by_nibble[16] = {1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 2, 2, 3, 4};
+    size_t n = by_nibble[p[0] >> 4];
+    if (n == 0 || n > left || (n > 1 && p[0] < 0xc2) || p[0] > 0xf4) return 0;
     for (size_t i = 1; i < n; i++)
         if ((p[i] & 0xc0) != 0x80) return 0;
-    return n;
+    return p[0] == 0xc2 && p[1] < 0xa0 ? 0 : n;
 }
 
 char *gguf_str_copy(struct gguf_str s, char *out, size_t size)
