@@ -1,0 +1,48 @@
+/*
+ * Between counter sources and frames: decides which rounds are counted and by what, and turns what
+ * the sources find into frames.
+ *
+ * Without a usable source the schedule is --schedule's and the backend's own clock times launches.
+ * With sources, cupti/turns.h gives the schedule: spans become SPAN_AGG, PM windows WINDOW_BEGIN,
+ * SPANS, PM_SAMPLES, WINDOW_END, PC samples STALLS, exact counters COUNTER. A span is a row's only
+ * if its launch's tag and its kernel's name agree; else it is of row 0, and counted.
+ *
+ * Launching thread, except that a decode thread of its own polls the pm source.
+ */
+#ifndef ENGINE_COLLECT_H
+#define ENGINE_COLLECT_H
+
+#include "engine/backend.h"
+
+#include <stdint.h>
+
+struct engine;
+struct collect;
+
+struct collect_plan {
+    bool counted;
+    enum timing timing;
+    const char *source; /* for ROUND; "" when timed. Static */
+};
+
+/* Opens the sources that --sources names; sends METRIC_DEF and SOURCE frames. ERR_USAGE for a name
+ * that is none. */
+enum status collect_open(struct engine *e, struct collect **out);
+void collect_close(struct collect *c); /* NULL is fine */
+
+/* Around a round; the stream is drained. collect_end_pass: ERR_AGAIN = the same work again. */
+void collect_begin(struct collect *c, uint32_t round, struct collect_plan *out);
+void collect_phase(struct collect *c, const char *phase); /* "prefill", "decode"; static */
+enum status collect_end_pass(struct collect *c);
+void collect_end(struct collect *c, bool whole); /* not whole: the round's times are forgotten */
+
+/* Exact counters and stalls of the new variant as soon as possible. */
+void collect_after_flip(struct collect *c);
+
+/* A window of "pc" or "range" on a key. ERR_UNAVAILABLE with the reason. */
+enum status collect_request(struct collect *c, const char *what);
+
+/* Hooks for the backend; ctx = the struct engine. Fine before collect_open(). */
+struct backend_hooks collect_hooks(struct engine *e);
+
+#endif

@@ -1,0 +1,111 @@
+/* Shared by collect*.c: the state, and what each file does of it. */
+#ifndef ENGINE_COLLECT_PRIV_H
+#define ENGINE_COLLECT_PRIV_H
+
+#include "cupti/counter.h"
+#include "cupti/turns.h"
+#include "engine/collect.h"
+#include "engine/engine.h"
+#include "session/pack.h"
+
+#include <pthread.h>
+
+enum {
+    COLLECT_LAUNCHES = 65536,      /* of one round that get a tag */
+    COLLECT_WINDOW_SAMPLES = 8000, /* kept of one window; the reader's limit is a little higher */
+    COLLECT_WINDOW_SPANS = 60000,
+    COLLECT_EXACTS = 4096, /* (row, metric) pairs of one range round */
+    COLLECT_STALL_KERNELS = 64,
+    COLLECT_REASONS = 48,
+    COLLECT_FRAME_BYTES = 60000, /* of spans or samples in one frame */
+};
+
+/* A launch of the running pass; its tag is its index + 1. */
+struct launch_note {
+    uint32_t row, kernel;
+};
+
+struct exact_sum {
+    uint32_t row, n;
+    uint16_t metric;
+    bool missing; /* the chip gave none */
+    double sum;
+};
+
+struct stall_kernel {
+    uint32_t kernel;
+    uint64_t samples;
+    uint32_t nreasons;
+    struct stall_item reasons[COLLECT_REASONS];
+};
+
+struct window_sample {
+    uint64_t start, end;
+    float v[PM_METRICS_MAX];
+};
+
+/* The PM window under way. Under `lock`: samples come from the decode thread. */
+struct window {
+    uint32_t number, round, period_ns;
+    bool open, spans_done, samples_done;
+    uint16_t ids[PM_METRICS_MAX];
+    unsigned nids;
+    struct window_sample *samples;
+    uint32_t nsamples;
+    struct span_item *spans; /* start in CUPTI's clock */
+    uint32_t nspans;
+    uint64_t cut, lost; /* samples past the limit; lost by the source */
+    bool overflow;
+    struct buf bytes;
+};
+
+struct collect {
+    struct engine *e;
+    struct counter_source *src[COUNTER_ROLES];
+    struct cupti_lib *lib;
+    struct turns *turns; /* NULL: no source, the backend's clock */
+    bool synthetic;
+    const char *phase;
+    const struct kernel_info *kernels;
+    uint32_t nkernels;
+
+    struct turns_round now;
+    uint32_t round, at; /* at: place in the own schedule */
+    enum timing timing;
+    const char *span_source;
+    struct launch_note *launches;
+    uint32_t nlaunches;
+    uint64_t tagless, mismatched; /* spans of this round without a row */
+    uint32_t chosen_rows;         /* range: rows below this number were chosen in this pass */
+    uint8_t *chosen;              /* of row % ROWS_MAX */
+
+    struct exact_sum *exacts;
+    uint32_t nexacts;
+    struct stall_kernel *stalls;
+    uint32_t nstalls;
+    uint64_t stall_other, stall_dropped;
+
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pthread_t decoder;
+    bool decoding, ending;
+    struct window w;
+    uint32_t windows;
+};
+
+/* collect_sink.c: what sources find. */
+struct counter_sink collect_sink(struct collect *c);
+void collect_send_state(struct collect *c, const struct counter_state *s);
+void collect_send_exacts(struct collect *c);
+void collect_send_stalls(struct collect *c);
+const char *collect_label(const struct collect *c, enum counter_role role); /* "synth" or its own */
+
+/* collect_window.c: PM windows. */
+void window_begin(struct collect *c, uint32_t period_ns);
+void window_span(struct collect *c, const struct span_item *s);
+void window_sample(struct collect *c, const struct counter_pm_sample *s);
+void window_samples_done(struct collect *c, const struct counter_window *w);
+void window_spans_done(struct collect *c);
+void window_abandon(struct collect *c);
+
+#endif

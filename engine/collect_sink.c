@@ -1,0 +1,206 @@
+/*
+ * What sources find, sorted to rows and kernels. Each function runs inside a call of its source:
+ * spans, exacts and PCs on the launching thread, pm on the decode thread.
+ */
+#include "engine/collect_priv.h"
+
+#include "base/value.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *collect_label(const struct collect *c, enum counter_role role)
+{
+    return c->src[role] && c->src[role]->state.synthetic ? "synth" : counter_role_name(role);
+}
+
+/* The row of a span: by tag, held against the kernel's name. */
+static uint32_t span_row(struct collect *c, const struct counter_span *s)
+{
+    if (s->tag == 0 || s->tag > c->nlaunches) {
+        c->tagless++;
+        return 0;
+    }
+    const struct launch_note *n = &c->launches[s->tag - 1];
+    if (n->kernel >= c->nkernels || strcmp(c->kernels[n->kernel].name, s->kernel)) {
+        c->mismatched++;
+        return 0;
+    }
+    return n->row;
+}
+
+static void on_span(void *user, const struct counter_span *s)
+{
+    struct collect *c = user;
+    uint64_t dur = s->end_ns > s->start_ns ? s->end_ns - s->start_ns : 0;
+    uint32_t row = span_row(c, s);
+    struct span_item it = {row, s->start_ns, dur};
+    rows_add(c->e->rows, row, dur);
+    window_span(c, &it);
+}
+
+static void on_pm(void *user, const struct counter_pm_sample *s)
+{
+    window_sample(user, s);
+}
+
+static void on_exact(void *user, const struct counter_exact *x)
+{
+    struct collect *c = user;
+    if (x->tag == 0 || x->tag > c->nlaunches) {
+        c->tagless++;
+        return;
+    }
+    uint32_t row = c->launches[x->tag - 1].row, i = 0;
+    while (i < c->nexacts && (c->exacts[i].row != row || c->exacts[i].metric != x->id)) i++;
+    if (i == c->nexacts) {
+        if (row == 0 || i == COLLECT_EXACTS) return;
+        c->exacts[c->nexacts++] = (struct exact_sum){.row = row, .metric = x->id};
+    }
+    if (isnan(x->value)) {
+        c->exacts[i].missing = true;
+    } else {
+        c->exacts[i].sum += x->value;
+        c->exacts[i].n++;
+    }
+}
+
+void collect_send_exacts(struct collect *c)
+{
+    for (uint32_t i = 0; i < c->nexacts; i++) {
+        const struct exact_sum *x = &c->exacts[i];
+        struct msg_counter m = {.row = x->row, .metric = x->metric, .spread = -1, .n = x->n};
+        snprintf(m.source, sizeof m.source, "%s", collect_label(c, COUNTER_RANGE));
+        if (x->n) {
+            m.state = VALUE_OK;
+            m.v = x->sum / x->n;
+        } else {
+            m.state = VALUE_UNAVAILABLE;
+            snprintf(m.why, sizeof m.why, "the chip gave no value for this metric");
+        }
+        emit_send(c->e->emit, FRAME_COUNTER, &m);
+    }
+    c->nexacts = 0;
+}
+
+/* The kernel's sums in this window; NULL when it is none of ours or the table is full. */
+static struct stall_kernel *stall_kernel(struct collect *c, const char *function)
+{
+    uint32_t k = 0, i = 0;
+    while (k < c->nkernels && strcmp(c->kernels[k].name, function)) k++;
+    if (k == c->nkernels) return NULL;
+    while (i < c->nstalls && c->stalls[i].kernel != k) i++;
+    if (i < c->nstalls) return &c->stalls[i];
+    if (i == COLLECT_STALL_KERNELS) return NULL;
+    c->nstalls++;
+    memset(&c->stalls[i], 0, sizeof c->stalls[i]);
+    c->stalls[i].kernel = k;
+    return &c->stalls[i];
+}
+
+static void add_reason(struct stall_kernel *k, const struct counter_stall *s)
+{
+    uint32_t i = 0;
+    while (i < k->nreasons && strcmp(k->reasons[i].reason, s->reason)) i++;
+    if (i == COLLECT_REASONS) return;
+    if (i == k->nreasons) {
+        k->nreasons++;
+        memset(&k->reasons[i], 0, sizeof k->reasons[i]);
+        snprintf(k->reasons[i].reason, sizeof k->reasons[i].reason, "%s", s->reason);
+    }
+    k->reasons[i].samples += s->samples;
+    k->reasons[i].not_issued += s->not_issued;
+    k->samples += s->samples;
+}
+
+static void on_pc(void *user, const struct counter_pc *p)
+{
+    struct collect *c = user;
+    struct stall_kernel *k = stall_kernel(c, p->function);
+    for (unsigned i = 0; i < p->n; i++) {
+        if (k)
+            add_reason(k, &p->stalls[i]);
+        else
+            c->stall_other += p->stalls[i].samples;
+    }
+}
+
+void collect_send_stalls(struct collect *c)
+{
+    struct buf b = {0};
+    for (uint32_t i = 0; i < c->nstalls; i++) {
+        const struct stall_kernel *k = &c->stalls[i];
+        struct msg_stalls m = {.kernel = k->kernel,
+                               .generation = c->e->generation,
+                               .round = c->round,
+                               .samples = k->samples,
+                               .dropped = c->stall_dropped};
+        snprintf(m.source, sizeof m.source, "%s", collect_label(c, COUNTER_PC));
+        buf_reset(&b);
+        for (uint32_t r = 0; r < k->nreasons; r++)
+            pack_stall(&b, k->reasons[r].reason, k->reasons[r].samples, k->reasons[r].not_issued);
+        m.reasons = (struct blob){b.data, (uint32_t)b.len};
+        if (!b.failed) emit_send(c->e->emit, FRAME_STALLS, &m);
+    }
+    if (c->stall_other)
+        emit_log(c->e->emit, 0, "PC sampling: %llu samples were of no kernel of this engine",
+                 (unsigned long long)c->stall_other);
+    c->nstalls = 0;
+    c->stall_other = c->stall_dropped = 0;
+    buf_free(&b);
+}
+
+static void on_window(void *user, const struct counter_window *w)
+{
+    struct collect *c = user;
+    switch (w->role) {
+    case COUNTER_PM:
+        window_samples_done(c, w);
+        break;
+    case COUNTER_PC:
+        c->stall_dropped += w->dropped;
+        collect_send_stalls(c);
+        break;
+    case COUNTER_RANGE:
+        break; /* sent when the last pass has ended */
+    case COUNTER_EVENTS:
+    case COUNTER_ACTIVITY:
+        if (w->dropped || w->invalid)
+            emit_log(c->e->emit, 1, "round %u: %llu kernel spans lost, %llu without usable times",
+                     c->round, (unsigned long long)w->dropped, (unsigned long long)w->invalid);
+        break;
+    case COUNTER_ROLES:
+        break;
+    }
+}
+
+void collect_send_state(struct collect *c, const struct counter_state *s)
+{
+    static const char *const names[] = {[COUNTER_OFF] = "off",
+                                        [COUNTER_READY] = "ok",
+                                        [COUNTER_UNAVAILABLE] = "unavailable",
+                                        [COUNTER_FAILED] = "failed"};
+    struct msg_source m = {.name = ""};
+    snprintf(m.name, sizeof m.name, "%s", s->name ? s->name : counter_role_name(s->role));
+    snprintf(m.state, sizeof m.state, "%s", names[s->health]);
+    snprintf(m.why, sizeof m.why, "%s", *s->why ? s->why : s->detail);
+    snprintf(m.remedy, sizeof m.remedy, "%s", s->remedy);
+    emit_send(c->e->emit, FRAME_SOURCE, &m);
+}
+
+static void on_state(void *user, const struct counter_state *s)
+{
+    collect_send_state(user, s);
+}
+
+struct counter_sink collect_sink(struct collect *c)
+{
+    return (struct counter_sink){.user = c,
+                                 .span = on_span,
+                                 .pm = on_pm,
+                                 .exact = on_exact,
+                                 .pc = on_pc,
+                                 .window = on_window,
+                                 .state = on_state};
+}

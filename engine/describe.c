@@ -1,0 +1,104 @@
+/*
+ * The frames by which the stream introduces itself: who runs, which model, which kernels. Sent
+ * once, before the first generation. What isn't known stays empty or 0, which readers show as
+ * unknown.
+ */
+#include "engine/engine.h"
+
+#include "base/clock.h"
+#include "base/version.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define COPY(field, text) snprintf(field, sizeof(field), "%s", text)
+
+void describe_hello(struct engine *e)
+{
+    const struct options *o = e->opt;
+    struct msg_hello h = {.instance = o->instance,
+                          .wall_ns = clock_wall_ns() - emit_now(e->emit),
+                          .sm = e->limits.sm,
+                          .sms = e->limits.sms,
+                          .memory = e->limits.memory,
+                          .l2_bytes = e->limits.l2_bytes,
+                          .smem_optin = e->limits.smem_optin,
+                          .clock_mhz = e->limits.clock_mhz,
+                          .seed = o->seed};
+    if (*o->session)
+        COPY(h.session, o->session);
+    else
+        snprintf(h.session, sizeof h.session, "%llx-%x", (unsigned long long)h.wall_ns / 1000,
+                 (unsigned)getpid());
+    COPY(h.backend, e->bo->name);
+    COPY(h.device, e->limits.device);
+    COPY(h.chip, e->limits.chip);
+    COPY(h.driver, e->limits.driver);
+    COPY(h.toolkit, e->limits.toolkit);
+    snprintf(h.commit, sizeof h.commit, "%s %s", version_string(), version_commit());
+    COPY(h.command, o->command);
+    emit_send(e->emit, FRAME_HELLO, &h);
+}
+
+void describe_model(struct engine *e)
+{
+    const struct model_hparams *h = model_hparams(e->model);
+    const struct model_identity *id = model_identity(e->model);
+    struct msg_model m = {.layers = h->layers,
+                          .d_model = h->d_model,
+                          .d_ff = h->d_ff,
+                          .heads = h->heads,
+                          .kv_heads = h->kv_heads,
+                          .head_dim = h->head_dim,
+                          .vocab = h->vocab,
+                          .params = id->params,
+                          .bytes = id->bytes,
+                          .hash = id->hash};
+    COPY(m.name, id->name);
+    COPY(m.arch, id->arch);
+    COPY(m.quant, id->quant);
+    COPY(m.workload, e->work.label);
+    emit_send(e->emit, FRAME_MODEL, &m);
+}
+
+void describe_kernels(struct engine *e)
+{
+    const struct kernel_info *list;
+    uint32_t n = e->bo->kernels(e->b, &list);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct kernel_info *k = &list[i];
+        struct msg_kernel_def d = {.kernel = i,
+                                   .kd = k->kd,
+                                   .arch = k->arch,
+                                   .code_hash = k->code_hash,
+                                   .cubin_hash = k->cubin_hash,
+                                   .regs = k->regs,
+                                   .smem_static = k->smem_static,
+                                   .spill = k->spill,
+                                   .threads = k->threads};
+        COPY(d.name, k->name);
+        COPY(d.family, k->family);
+        COPY(d.variant, k->variant);
+        COPY(d.note, k->note);
+        COPY(d.cls, k->cls);
+        emit_send(e->emit, FRAME_KERNEL_DEF, &d);
+    }
+}
+
+/* What the kernels list holds of families that have more than one entry can be flipped to. */
+void describe_variants(struct engine *e)
+{
+    const struct kernel_info *list;
+    uint32_t n = e->bo->kernels(e->b, &list);
+    for (uint32_t i = 0; i < n; i++) {
+        const char *now;
+        uint32_t kd;
+        struct msg_variant_def d = {.kd = list[i].kd, .ok = 1};
+        if (!e->bo->selected(e->b, list[i].family, &now, &kd)) continue;
+        COPY(d.family, list[i].family);
+        COPY(d.variant, list[i].variant);
+        COPY(d.note, list[i].note);
+        emit_send(e->emit, FRAME_VARIANT_DEF, &d);
+    }
+}

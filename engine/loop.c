@@ -1,0 +1,295 @@
+/*
+ * The engine's life: open in the order in which the stream introduces itself, run rounds, answer
+ * commands between them, leave with BYE.
+ *
+ * Invariants: commands are taken only at token boundaries, on this thread; what fails after the
+ * stream is open is told as frames, never only on stderr.
+ */
+#include "engine/engine.h"
+
+#include "base/clock.h"
+#include "engine/collect.h"
+#include "engine/logits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAUSE_WAKE_NS = 500000000 };
+
+/* ---- opening ---- */
+
+static void load_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    struct engine *e = ctx;
+    if (done < total && clock_mono_ns() - e->progress_ns < ENGINE_TEXT_TIME) return;
+    while (total > UINT32_MAX) done >>= 1, total >>= 1;
+    engine_progress(e, "load", (uint32_t)done, (uint32_t)total);
+}
+
+/* Sizes that the backend needs before the model is open: a text has no more tokens than bytes, and
+ * a few of its own. */
+static void choose_sizes(struct engine *e)
+{
+    const struct options *o = e->opt;
+    bool gpu = strcmp(o->backend, "cpu") != 0;
+    uint32_t most = o->prefill ? o->prefill : gpu ? 512 : 64;
+    if (o->prompt) most = strlen(o->prompt) < 1u << 20 ? (uint32_t)strlen(o->prompt) + 8 : 1u << 20;
+    uint32_t need = most + (o->prompt ? o->tokens : o->decode ? o->decode : 64) + 1;
+    e->context = o->context ? o->context : need > ENGINE_CONTEXT ? need : ENGINE_CONTEXT;
+    e->max_step = most < ENGINE_MIN_STEP ? ENGINE_MIN_STEP : most;
+    if (e->max_step > ENGINE_MAX_STEP && !o->logits) e->max_step = ENGINE_MAX_STEP;
+}
+
+static enum status open_backend(struct engine *e)
+{
+    struct backend_options bo = {.threads = (int)e->opt->threads,
+                                 .max_tokens = e->max_step,
+                                 .context = e->context,
+                                 .hooks = collect_hooks(e),
+                                 .graphs = e->opt->graphs};
+    const char *broken = getenv("SASSTOP_ALLOW_BROKEN");
+    bo.allow_broken = broken && !strcmp(broken, "1");
+    return backends_open(e, &bo);
+}
+
+static enum status make_workload(struct engine *e)
+{
+    const struct options *o = e->opt;
+    bool cpu = !strcmp(e->bo->name, "cpu");
+    uint32_t prefill = o->prefill, decode = o->decode;
+    e->show_prompt = true;
+    if (o->prompt) return workload_prompt(e->model, o->prompt, o->tokens, &e->work);
+    if (!prefill && !decode) {
+        prefill = cpu ? 64 : 512;
+        decode = cpu ? 16 : 64;
+    }
+    return workload_bench(e->model, prefill ? prefill : 1, decode, o->seed, &e->work);
+}
+
+/* The lists for the workload: whole steps, the rest, one token. */
+static enum status build_lists(struct engine *e)
+{
+    uint32_t n = e->work.n, rest = n % e->max_step;
+    enum status st = OK;
+    if (n + e->work.decode > e->context)
+        return err_set(ERR_LIMIT,
+                       "%u prompt tokens and %u to make don't fit a context of %u: raise --context "
+                       "or make fewer",
+                       n, e->work.decode, e->context);
+    forward_free(&e->chunk);
+    forward_free(&e->rest);
+    if (n >= e->max_step)
+        st = forward_build(e->bo, e->b, e->model, &e->bufs, e->max_step, &e->chunk);
+    if (st == OK && rest) st = forward_build(e->bo, e->b, e->model, &e->bufs, rest, &e->rest);
+    if (st == OK && !e->decode.ops && !e->bufs.all_logits)
+        st = forward_build(e->bo, e->b, e->model, &e->bufs, 1, &e->decode);
+    return st;
+}
+
+static enum status open_model(struct engine *e)
+{
+    enum status st;
+    engine_progress(e, "load", 0, 1);
+    if ((st = model_open(e->opt->model, &e->model)) != OK) return st;
+    if ((st = e->bo->load(e->b, e->model, load_progress, e)) != OK) return st;
+    if ((st = forward_kv_init(e->bo, e->b, e->model)) != OK) return st;
+    if ((st = make_workload(e)) != OK) return st;
+    st =
+        forward_buffers_alloc(e->bo, e->b, e->model, e->max_step, e->opt->logits != NULL, &e->bufs);
+    return st == OK ? build_lists(e) : st;
+}
+
+static enum status select_start(struct engine *e)
+{
+    const char *variant = "";
+    uint32_t kd = 0;
+    if (!e->opt->variant && !e->opt->kd) return OK;
+    if (!e->bo->selected(e->b, "q4k_gemm", &variant, &kd))
+        return err_set(ERR_UNAVAILABLE, "q4k_gemm has no variants on this backend");
+    return e->bo->select(e->b, "q4k_gemm", e->opt->variant ? e->opt->variant : variant,
+                         e->opt->kd ? e->opt->kd : kd);
+}
+
+static enum status open_all(struct engine *e)
+{
+    enum status st;
+    choose_sizes(e);
+    if ((st = open_backend(e)) != OK) return st;
+    describe_hello(e);
+    if ((st = open_model(e)) != OK) return st;
+    if ((st = select_start(e)) != OK) return st;
+    describe_model(e);
+    if ((st = rows_open(e->emit, &e->rows)) != OK) return st;
+    if ((st = collect_open(e, &e->collect)) != OK) return st;
+    describe_kernels(e);
+    describe_variants(e);
+    e->generation = e->opt->generation_base;
+    generation_begin(e, e->opt->instance > 1 ? "restart" : "start", "unchecked", "");
+    return OK;
+}
+
+/* ---- commands ---- */
+
+static void reply(struct engine *e, const char *verb, bool ok, const char *text)
+{
+    struct msg_reply r = {.ok = ok};
+    snprintf(r.verb, sizeof r.verb, "%s", verb);
+    snprintf(r.text, sizeof r.text, "%s", text);
+    emit_send(e->emit, FRAME_REPLY, &r);
+}
+
+/* Another prompt is other work: it starts a generation, so that figures don't mix. */
+static void take_prompt(struct engine *e, const char *text)
+{
+    struct workload w, old = e->work;
+    if (workload_prompt(e->model, text, e->opt->tokens, &w) != OK) {
+        reply(e, "prompt", false, err_msg());
+        return;
+    }
+    e->work = w;
+    if (build_lists(e) != OK) {
+        reply(e, "prompt", false, err_msg());
+        workload_free(&e->work);
+        e->work = old;
+        (void)build_lists(e); /* it worked before */
+        return;
+    }
+    workload_free(&old);
+    e->show_prompt = true;
+    e->hash_generation = 0;
+    describe_model(e);
+    generation_begin(e, "prompt", "unchecked", "");
+    reply(e, "prompt", true, "the prompt runs from this generation on");
+}
+
+static void take_command(struct engine *e, struct msg_command *c)
+{
+    emit_send(e->emit, FRAME_COMMAND, c);
+    if (!strcmp(c->verb, "flip")) {
+        generation_flip(e, c);
+    } else if (!strcmp(c->verb, "pause") || !strcmp(c->verb, "resume")) {
+        e->paused = !strcmp(c->verb, "pause");
+        reply(e, c->verb, true, e->paused ? "paused" : "running");
+    } else if (!strcmp(c->verb, "pc") || !strcmp(c->verb, "range")) {
+        enum status st = collect_request(e->collect, c->verb);
+        reply(e, c->verb, st == OK, st == OK ? "comes with the next counted round" : err_msg());
+    } else if (!strcmp(c->verb, "prompt")) {
+        take_prompt(e, c->arg);
+    } else if (!strcmp(c->verb, "quit")) {
+        e->quit = true;
+        reply(e, c->verb, true, "leaving");
+    } else {
+        reply(e, c->verb, false,
+              "no such command; there are flip, pause, resume, pc, range, "
+              "prompt and quit");
+    }
+}
+
+static bool leaving(struct engine *e)
+{
+    return e->quit || commands_stopping(e->cmds) || emit_broken(e->emit);
+}
+
+static void take_commands(struct engine *e)
+{
+    struct msg_command c;
+    while (!leaving(e) && commands_take(e->cmds, &c)) take_command(e, &c);
+    while (e->paused && !leaving(e)) {
+        engine_progress(e, "paused", 0, 0);
+        commands_wait(e->cmds, PAUSE_WAKE_NS);
+        while (!leaving(e) && commands_take(e->cmds, &c)) take_command(e, &c);
+    }
+}
+
+/* ---- running ---- */
+
+/* A step failed: the variant that ran is blamed, since all else runs the same kernels as before. */
+static void tell_fault(struct engine *e)
+{
+    struct msg_fault f = {.blames = 1};
+    const char *text = err_msg(), *variant = "";
+    const char *kind = strstr(text, "llegal")   ? "illegal access"
+                       : strstr(text, "imeout") ? "hang"
+                                                : "launch";
+    snprintf(f.kind, sizeof f.kind, "%s", kind);
+    snprintf(f.family, sizeof f.family, "q4k_gemm");
+    if (e->bo->selected(e->b, f.family, &variant, &f.kd))
+        snprintf(f.variant, sizeof f.variant, "%s", variant);
+    snprintf(f.text, sizeof f.text, "%.220s; the engine restarts with the last good variant", text);
+    emit_send(e->emit, FRAME_FAULT, &f);
+}
+
+static enum status run_rounds(struct engine *e)
+{
+    uint32_t whole = 0;
+    for (;;) {
+        take_commands(e);
+        if (leaving(e)) return OK;
+        enum status st = rounds_run(e);
+        if (st == OK && e->opt->rounds && ++whole >= e->opt->rounds) return OK;
+        if (st == OK || st == ERR_AGAIN) continue;
+        tell_fault(e);
+        return st;
+    }
+}
+
+/* ---- leaving ---- */
+
+static void close_all(struct engine *e)
+{
+    collect_close(e->collect);
+    rows_close(e->rows);
+    workload_free(&e->work);
+    if (e->bo && e->b) {
+        forward_free(&e->chunk);
+        forward_free(&e->rest);
+        forward_free(&e->decode);
+        forward_buffers_free(e->bo, e->b, &e->bufs);
+        e->bo->close(e->b);
+    }
+    model_close(e->model);
+}
+
+static void bye(struct engine *e, enum status st)
+{
+    struct msg_bye b = {.status = (uint32_t)err_exit_code(st)};
+    const char *text = st != OK                     ? err_msg()
+                       : e->quit                    ? "asked to quit"
+                       : commands_stopping(e->cmds) ? "asked to leave"
+                                                    : "all rounds are done";
+    snprintf(b.text, sizeof b.text, "%.199s", text);
+    emit_send(e->emit, FRAME_BYE, &b);
+}
+
+static int run_stream(struct engine *e)
+{
+    struct emit_options eo = {.fd = e->opt->fd, .epoch_ns = e->opt->epoch_ns};
+    if (!eo.epoch_ns) eo.epoch_ns = clock_mono_ns();
+    enum status st = emit_open(&eo, &e->emit);
+    if (st == OK) st = commands_open(e->opt->fd, e->emit, &e->cmds);
+    if (st != OK) {
+        fprintf(stderr, "sasstop-engine: %s\n", err_msg());
+        emit_close(e->emit);
+        return err_exit_code(st);
+    }
+    st = open_all(e);
+    if (st == OK) st = e->opt->logits ? logits_write(e) : run_rounds(e);
+    bye(e, st);
+    if (st != OK) {
+        /* After a fault the device may answer nothing any more: what is open goes with the
+         * process. */
+        emit_flush(e->emit, 2000000000u);
+        return err_exit_code(st);
+    }
+    close_all(e);
+    commands_close(e->cmds);
+    emit_close(e->emit);
+    return EXIT_OK;
+}
+
+int engine_run(const struct options *opt)
+{
+    struct engine e = {.opt = opt};
+    return run_stream(&e);
+}
