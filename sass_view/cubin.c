@@ -90,13 +90,15 @@ static enum status read_sections(struct cubin *c, Elf *elf, const char *label)
     enum status st = p->sections && names ? OK : err_set(ERR_NOMEM, "%s: out of memory", label);
     for (size_t i = 0; st == OK && i < n; i++) {
         Elf_Scn *scn = elf_getscn(elf, i);
-        const Elf64_Shdr *h = scn ? elf64_getshdr(scn) : NULL;
-        if (!h) {
+        const Elf64_Shdr *at = scn ? elf64_getshdr(scn) : NULL;
+        Elf64_Shdr h; /* libelf may hand out a misaligned pointer into our bytes */
+        if (!at) {
             st = err_set(ERR_FORMAT, "%s: section header %zu can't be read", label, i);
             break;
         }
-        names[i] = h->sh_name;
-        st = add_section(c, h, label, i);
+        memcpy(&h, at, sizeof h);
+        names[i] = h.sh_name;
+        st = add_section(c, &h, label, i);
     }
     if (st == OK) {
         p->nsections = n;
