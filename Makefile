@@ -38,7 +38,8 @@ CUBINS     := $(if $(NVCC),$(foreach a,$(ARCHS),$(patsubst kernels/%.cu,$(B)/cub
 
 UNIT_SRC   := $(wildcard tests/unit/test_*.c)
 UNIT_BIN   := $(patsubst tests/unit/%.c,$(B)/unit/%,$(UNIT_SRC))
-TESTLIB    := $(patsubst %.c,$(B)/o/%.o,$(wildcard tests/lib/*.c))
+# Helpers shared by tests: an archive, so that a program takes only what it names.
+TESTLIB    := $(B)/libtestlib.a
 
 .DEFAULT_GOAL := all
 .SECONDARY:
@@ -88,6 +89,9 @@ $(B)/cubin/sm_$(1)/%.cubin: kernels/%.cu
 	$(NVCC) $(NVFLAGS) -arch=sm_$(1) -MMD -MP -MF $$(@:.cubin=.d) -o $$@ $$<
 endef
 $(foreach a,$(ARCHS),$(eval $(call CUBIN,$(a))))
+
+$(TESTLIB): $(patsubst %.c,$(B)/o/%.o,$(wildcard tests/lib/*.c))
+	@mkdir -p $(@D); rm -f $@; ar rcs $@ $^
 
 $(B)/unit/%: $(B)/o/tests/unit/%.o $(TESTLIB) $(call lib,$(FOLDERS))
 	@mkdir -p $(@D)
