@@ -3,9 +3,10 @@
  */
 #include "engine/engine.h"
 
+#include <stdio.h>
 #include <string.h>
 
-static const struct backend_ops *const BACKENDS[] = {&cpu_backend};
+static const struct backend_ops *const BACKENDS[] = {&cuda_backend, &cpu_backend};
 enum { NBACKENDS = sizeof BACKENDS / sizeof BACKENDS[0] };
 
 enum status backends_open(struct engine *e, const struct backend_options *o)
@@ -21,7 +22,8 @@ enum status backends_open(struct engine *e, const struct backend_options *o)
             return e->bo->limits(e->b, &e->limits);
         }
         if (!any || st != ERR_UNAVAILABLE) return st;
-        emit_log(e->emit, 0, "no %s backend: %s", BACKENDS[i]->name, err_msg());
+        snprintf(e->fallback, sizeof e->fallback, "no %s backend: %.300s", BACKENDS[i]->name,
+                 err_msg());
     }
     return st;
 }

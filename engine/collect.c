@@ -160,7 +160,6 @@ static enum status open_role(struct collect *c, enum counter_role role, bool syn
     enum status st = counter_open(role, synthetic, &env, &c->src[role]);
     if (st == OK && c->src[role]->state.health == COUNTER_READY)
         st = counter_configure(c->src[role], &cfg);
-    if (c->src[role] && !synthetic) collect_send_state(c, &c->src[role]->state);
     if (st == ERR_NOMEM || st == ERR_USAGE) return st;
     return OK;
 }
@@ -189,9 +188,7 @@ static enum status open_sources(struct collect *c)
         for (int r = 0; r < COUNTER_ROLES && st == OK; r++)
             if (r != COUNTER_EVENTS) st = open_role(c, (enum counter_role)r, true);
         send_plain(c, "synth", "ok", "synthetic figures from a formula: nothing was measured", "");
-        for (int r = 0; r < COUNTER_ROLES; r++)
-            send_plain(c, counter_role_name((enum counter_role)r), "off",
-                       "the synthetic source plays this one", "leave synth out of --sources");
+        send_absent(c, "spans come from the synthetic activity", "", "off");
         return st;
     }
     if (!gpu) {

@@ -28,6 +28,7 @@ struct engine {
     const struct backend_ops *bo;
     struct backend *b;
     struct backend_limits limits;
+    char fallback[400]; /* why a better backend isn't used; "" */
     struct model *model;
     struct workload work;
     uint32_t context, max_step;
@@ -62,7 +63,8 @@ void engine_progress(struct engine *e, const char *phase, uint32_t done, uint32_
 void generation_begin(struct engine *e, const char *reason, const char *parity, const char *text);
 void generation_flip(struct engine *e, const struct msg_command *cmd);
 
-/* backends.c: the backend of --backend; auto: the first that opens. Says why the others don't. */
+/* backends.c: the backend of --backend; auto: the first that opens, with the reason of the
+ * one before it in e->fallback. */
 enum status backends_open(struct engine *e, const struct backend_options *o);
 
 #endif

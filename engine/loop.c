@@ -117,6 +117,7 @@ static enum status open_all(struct engine *e)
     choose_sizes(e);
     if ((st = open_backend(e)) != OK) return st;
     describe_hello(e);
+    if (*e->fallback) emit_log(e->emit, 1, "%s", e->fallback);
     if ((st = open_model(e)) != OK) return st;
     if ((st = select_start(e)) != OK) return st;
     describe_model(e);
@@ -236,9 +237,16 @@ static enum status run_rounds(struct engine *e)
 
 /* ---- leaving ---- */
 
+/* The last window is decoded and sent here: before BYE. */
+static void close_collect(struct engine *e)
+{
+    struct collect *c = e->collect;
+    e->collect = NULL; /* hooks see it */
+    collect_close(c);
+}
+
 static void close_all(struct engine *e)
 {
-    collect_close(e->collect);
     rows_close(e->rows);
     workload_free(&e->work);
     if (e->bo && e->b) {
@@ -275,6 +283,7 @@ static int run_stream(struct engine *e)
     }
     st = open_all(e);
     if (st == OK) st = e->opt->logits ? logits_write(e) : run_rounds(e);
+    if (st == OK) close_collect(e);
     bye(e, st);
     if (st != OK) {
         /* After a fault the device may answer nothing any more: what is open goes with the

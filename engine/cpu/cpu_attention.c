@@ -2,8 +2,8 @@
  * Causal attention over the cache, one (token, head) at a time: scores, softmax with the maximum
  * taken off, weighted sum of values; all f32 in a fixed order.
  */
-#include "engine/cpu/matmul.h"
 #include "engine/cpu/cpu_ops.h"
+#include "engine/cpu/matmul.h"
 
 #include <math.h>
 #include <string.h>

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "engine/cpu/cpu_check.h"
 #include "engine/cpu/cpu_kernels.h"
-#include "engine/cpu/matmul.h"
 #include "engine/cpu/cpu_ops.h"
+#include "engine/cpu/matmul.h"
 #include "engine/model.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * Parity of the CPU schedules; see cpu_check.h. The reference is q4k_dot_exact: the same integer dots
- * combined in double.
+ * Parity of the CPU schedules; see cpu_check.h. The reference is q4k_dot_exact: the same integer
+ * dots combined in double.
  *
  * Limits: an f32 sum of t terms errs by at most t * 2^-24 * sum|terms|, and each term has two more
  * roundings: (t + 3) * 2^-24 * mag for one element, t = 2k/32. For the whole (NMSE) the roundings

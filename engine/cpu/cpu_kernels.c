@@ -61,6 +61,7 @@ struct launch_info cpu_launch_info(const struct op *op, enum cpu_kernel k)
         i.m = k == CPU_QUANTIZE ? op->w->k : op->w->m;
         if (k == CPU_QUANTIZE) {
             i.k = 0;
+            i.role = "activations"; /* one row for all products of this length */
             i.bytes = (double)op->n * op->w->k * (4 + 40.0 / 32);
         } else {
             i.macs = (double)op->w->m * op->n * op->w->k;

@@ -2,9 +2,8 @@
  * Matrix products; see matmul.h for the arithmetic that every schedule keeps.
  *
  * Invariant: an output element is summed by one thread, over chunks in rising order, so schedules,
- * KD and the number of threads change nothing in it. The integer dots are compiled for AVX2 and for
- * the base instruction set, and chosen when the program starts; integers are exact either way, and
- * the f32 sums are scalar.
+ * KD and the number of threads change nothing in it. The dots are integers, and the f32
+ * sums around them scalar, in one order.
  */
 #include "engine/cpu/matmul.h"
 
@@ -14,12 +13,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-#if defined(__x86_64__) && defined(__gnu_linux__)
-#define CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define CLONES
-#endif
 
 /* ---- activations ---- */
 
@@ -100,9 +93,9 @@ struct stage {
 
 /* Adds `chunks` chunks to the sums of `n` tokens; q, da, dma point at the first of the chunks of
  * the first token, `per_row` chunks a token. */
-CLONES static void add_stage(const struct stage *st, uint32_t chunks, bool has_min, uint32_t n,
-                             uint32_t per_row, const int8_t *q, const float *da, const float *dma,
-                             float *sums)
+CPU_CLONES static void add_stage(const struct stage *st, uint32_t chunks, bool has_min, uint32_t n,
+                                 uint32_t per_row, const int8_t *q, const float *da,
+                                 const float *dma, float *sums)
 {
     for (uint32_t t = 0; t < n; t++) {
         float sum = sums[t];
@@ -197,7 +190,7 @@ void cpu_matmul_q(struct pool *p, enum cpu_schedule s, const struct cpu_product 
 
 /* ---- float products ---- */
 
-CLONES float cpu_dot(const float *a, const float *b, uint32_t n)
+CPU_CLONES float cpu_dot(const float *a, const float *b, uint32_t n)
 {
     float lane[8] = {0};
     uint32_t i = 0;

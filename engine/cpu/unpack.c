@@ -6,7 +6,10 @@
 
 #include "kernels/f16.h"
 
-static void unpack_q4_k(const struct q4_k_block *b, uint32_t j, int16_t *w, float *s, float *mn)
+/* Inlined into the clones of cpu_unpack(), so that they are compiled for each instruction set. */
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE void unpack_q4_k(const struct q4_k_block *b, uint32_t j, int16_t *w, float *s, float *mn)
 {
     uint8_t sc, m;
     const uint8_t *q = b->qs + (j >> 1) * 32;
@@ -20,26 +23,27 @@ static void unpack_q4_k(const struct q4_k_block *b, uint32_t j, int16_t *w, floa
 }
 
 /* Chunk j of 8: half j/4, quarter j%4. Scales times values fit: 128 * 32 = 4096. */
-static void unpack_q6_k(const struct q6_k_block *b, uint32_t j, int16_t *w, float *s)
+INLINE void unpack_q6_k(const struct q6_k_block *b, uint32_t j, int16_t *w, float *s)
 {
     uint32_t half = j >> 2, quarter = j & 3;
     const uint8_t *ql = b->ql + 64 * half + 32 * (quarter & 1), *qh = b->qh + 32 * half;
     const int8_t *sc = b->scales + 8 * half + 2 * quarter;
     int low = quarter < 2 ? 0 : 4, high = 2 * (int)quarter;
     *s = f16_to_f32(b->d);
-    for (int i = 0; i < 32; i++) {
-        int q = (ql[i] >> low & 15) | (qh[i] >> high & 3) << 4;
-        w[i] = (int16_t)((q - 32) * sc[i >> 4]);
-    }
+    for (int part = 0; part < 2; part++, w += 16, ql += 16, qh += 16)
+        for (int i = 0; i < 16; i++) {
+            int q = (ql[i] >> low & 15) | (qh[i] >> high & 3) << 4;
+            w[i] = (int16_t)((q - 32) * sc[part]);
+        }
 }
 
-static void unpack_q8_0(const struct q8_0_block *b, int16_t *w, float *s)
+INLINE void unpack_q8_0(const struct q8_0_block *b, int16_t *w, float *s)
 {
     *s = f16_to_f32(b->d);
     for (int i = 0; i < 32; i++) w[i] = b->qs[i];
 }
 
-static void unpack_q5_0(const struct q5_0_block *b, int16_t *w, float *s)
+INLINE void unpack_q5_0(const struct q5_0_block *b, int16_t *w, float *s)
 {
     uint32_t h = (uint32_t)b->qh[0] | (uint32_t)b->qh[1] << 8 | (uint32_t)b->qh[2] << 16 |
                  (uint32_t)b->qh[3] << 24;
@@ -50,7 +54,7 @@ static void unpack_q5_0(const struct q5_0_block *b, int16_t *w, float *s)
     }
 }
 
-static void unpack_q4_1(const struct q4_1_block *b, int16_t *w, float *s, float *mn)
+INLINE void unpack_q4_1(const struct q4_1_block *b, int16_t *w, float *s, float *mn)
 {
     *s = f16_to_f32(b->d);
     *mn = f16_to_f32(b->m);
@@ -60,8 +64,8 @@ static void unpack_q4_1(const struct q4_1_block *b, int16_t *w, float *s, float 
     }
 }
 
-void cpu_unpack(enum quant_type t, const void *row, uint32_t c0, uint32_t chunks, int16_t *w,
-                float *s, float *mn)
+CPU_CLONES void cpu_unpack(enum quant_type t, const void *row, uint32_t c0, uint32_t chunks,
+                           int16_t *w, float *s, float *mn)
 {
     for (uint32_t i = 0; i < chunks; i++, w += 32) {
         uint32_t c = c0 + i;
