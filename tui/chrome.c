@@ -33,7 +33,8 @@ static void place_text(const struct app *a, char *text, size_t size)
         bool end = replay_position(src) >= replay_duration(src);
         clock_text(replay_position(src), at, sizeof at);
         clock_text(replay_duration(src), all, sizeof all);
-        snprintf(text, size, "%s / %s %gx %s", at, all, replay_speed(src),
+        if (replay_speed(src) != 1) snprintf(rec, sizeof rec, " %gx", replay_speed(src));
+        snprintf(text, size, "%s / %s%s %s", at, all, rec,
                  end                   ? "end"
                  : replay_playing(src) ? "playing"
                                        : "paused");

@@ -11,7 +11,11 @@ struct layout {
     bool shown[PANE_COLUMNS_MAX];
     int width[PANE_COLUMNS_MAX];
     uint32_t n;
+    int gap; /* between columns */
 };
+
+/* Most columns that a flexible column in the middle, and a text in the last one, grow by. */
+enum { FLEX_MAX = 14, LAST_MAX = 12 };
 
 void pane_init(struct pane *p, const char *table)
 {
@@ -75,6 +79,34 @@ static int total_width(const struct pane *p, const struct layout *l)
     return w - 1;
 }
 
+/* Gives the width that is left to the flexible column, but not so much that figures stand far from
+ * their name; then to a text in the last column; then to the gaps. */
+static void spread_slack(const struct pane *p, int w, uint32_t flex, struct layout *l)
+{
+    const struct column *col = p->def->columns;
+    int slack = w - total_width(p, l), shown = 0;
+    uint32_t last = 0;
+
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->shown[i]) {
+            last = i;
+            shown++;
+        }
+    l->gap = 1;
+    if (flex != TABLE_NONE) {
+        int more = flex == last || slack < FLEX_MAX ? slack : FLEX_MAX;
+        l->width[flex] += more;
+        if (l->width[flex] < 4) l->width[flex] = 4;
+        slack -= more;
+    }
+    if (slack > 0 && flex != last && !col[last].numeric) {
+        int more = slack < LAST_MAX ? slack : LAST_MAX;
+        l->width[last] += more;
+        slack -= more;
+    }
+    if (slack > 0 && shown > 1) l->gap += slack / (shown - 1) < 2 ? slack / (shown - 1) : 2;
+}
+
 /* Which columns are shown in `w`, and how wide. */
 static void lay_out(const struct pane *p, int w, struct layout *l)
 {
@@ -96,12 +128,7 @@ static void lay_out(const struct pane *p, int w, struct layout *l)
         l->width[i] = col[i].width;
         if (l->shown[i] && col[i].flex) flex = i;
     }
-    /* One column takes the slack; text that is longer than its column would be cut beside it. */
-    if (flex != TABLE_NONE) {
-        int slack = w - total_width(p, l);
-        l->width[flex] += slack;
-        if (l->width[flex] < 4) l->width[flex] = 4;
-    }
+    spread_slack(p, w, flex, l);
 }
 
 static unsigned cell_style(const struct cell *c)
@@ -141,7 +168,7 @@ static void draw_head(const struct pane *p, struct canvas *c, struct area a, con
             canvas_right(c, x, a.y, w, style, title);
         else
             canvas_text(c, x, a.y, w, style, title);
-        x += l->width[i] + 1;
+        x += l->width[i] + l->gap;
     }
 }
 
@@ -165,7 +192,7 @@ static void draw_row(const struct pane *p, struct canvas *c, struct area a, cons
             cursor_x = x;
             cursor_w = w;
         }
-        x += l->width[i] + 1;
+        x += l->width[i] + l->gap;
     }
     if (!cursor) return;
     canvas_text(c, a.x, y, 1, ROLE_ACCENT | STYLE_BOLD, "▸");
@@ -285,21 +312,30 @@ void figure_text(const struct value *v, bool spread, bool ascii, char *text, siz
     snprintf(text, size, "%s %s%s", number, ascii ? "+-" : "±", wide);
 }
 
-static void explain_value(const struct value *v, const char *unit, char *text, size_t size)
+/* The figure of a cell with its column's digits, and its spread. */
+static void column_figure(const struct column *col, const struct value *v, char *text, size_t size)
 {
+    char number[32], wide[32];
+    struct value s = value_ok(v->spread, NULL);
+
+    value_format(v, 14, col->precision, col->si, number, sizeof number);
+    value_format(&s, 12, col->precision, col->si, wide, sizeof wide);
+    snprintf(text, size, v->spread >= 0 ? "%s ± %s" : "%s", number, wide);
+}
+
+static void explain_value(const struct column *col, const struct value *v, char *text, size_t size)
+{
+    const char *unit = col->unit ? col->unit : "";
     char number[80], from[120] = "";
-    figure_text(v, true, false, number, sizeof number);
+    column_figure(col, v, number, sizeof number);
     if (v->state != VALUE_OK && v->state != VALUE_STALE) {
         snprintf(text, size, "%s%s%s", value_state_name(v->state), v->why ? ": " : "",
                  v->why ? v->why : "");
         return;
     }
-    bool counted = v->source && strcmp(v->source, "wall") && strcmp(v->source, "census");
+    bool plain = v->source && (!strcmp(v->source, "clock") || !strcmp(v->source, "events"));
     if (v->source)
-        snprintf(from, sizeof from, " from %s%s", counted ? "counters of " : "", v->source);
-    if (v->source && (!strcmp(v->source, "clock") || !strcmp(v->source, "events") ||
-                      !strcmp(v->source, "activity")))
-        snprintf(from, sizeof from, " by %s", v->source);
+        snprintf(from, sizeof from, " by %s%s", v->source, plain ? "" : ", instrumented");
     size_t used = (size_t)snprintf(text, size, "%s %s%s", number, unit, from);
     if (v->n && used < size) snprintf(text + used, size - used, ", n %u", v->n);
 }
@@ -316,7 +352,7 @@ void pane_explain(const struct pane *p, char *text, size_t size)
     if (cell.is_text)
         snprintf(what, sizeof what, "%s", cell.text);
     else
-        explain_value(&cell.value, col->unit ? col->unit : "", what, sizeof what);
+        explain_value(col, &cell.value, what, sizeof what);
     snprintf(text, size, "%s: %s%s%s%s", col->title, what, col->help ? " (" : "",
              col->help ? col->help : "", col->help ? ")" : "");
 }

@@ -41,7 +41,7 @@ static void generations_draw(struct app *a, void *data, struct area area)
 }
 
 const struct view_ops generations_ops = {
-    .name = "generations",
+    .name = "flips",
     .title = "the ledger of flips",
     .size = sizeof(struct pane),
     .init = generations_init,

@@ -55,8 +55,11 @@ static void draw_name(struct app *a, const char *label, const struct generation 
 {
     char kd[24] = "";
     if (g->def.kd) snprintf(kd, sizeof kd, " KD%u", g->def.kd);
-    int x = 1 + canvas_text(&a->canvas, 1, y, 7, ROLE_DIM, label);
-    x = x < 8 ? 8 : x;
+    int x = 8;
+    if (w < 18)
+        x = 1; /* no room for the label: the order says it */
+    else
+        canvas_text(&a->canvas, 1, y, 7, ROLE_DIM, label);
     canvas_printf(&a->canvas, x, y, w - x, g->faulted ? ROLE_BAD : ROLE_TEXT, "g%u %s%s",
                   g->def.generation, g->def.variant, kd);
 }
@@ -65,6 +68,7 @@ static void draw_rate(struct app *a, int x, int y, int w, struct value v, bool b
 {
     char text[96], full[140];
     figure_text(&v, true, a->canvas.ascii, text, sizeof text);
+    if (text_columns(text) > w) figure_text(&v, false, a->canvas.ascii, text, sizeof text);
     unsigned style = v.state == VALUE_OK ? bold ? ROLE_TEXT | STYLE_BOLD : ROLE_TEXT : ROLE_DIM;
     if (v.state == VALUE_OK && v.n && w >= text_columns(text) + 8)
         snprintf(full, sizeof full, "%s  n %u", text, v.n);
@@ -94,7 +98,8 @@ static void draw_ratio(struct app *a, int x, int y, int w, struct value r)
         style = (r.v > 1 ? ROLE_GOOD : ROLE_BAD) | STYLE_BOLD;
     }
     if (known)
-        snprintf(text, sizeof text, "x%.3f %s%.3f", r.v, a->canvas.ascii ? "+-" : "±", r.spread);
+        snprintf(text, sizeof text, w < 13 ? "x%.3f %s%.1f%%" : "x%.3f %s%.3f", r.v,
+                 a->canvas.ascii ? "+-" : "±", w < 13 ? 100 * r.spread / r.v : r.spread);
     else
         snprintf(text, sizeof text, "x%.3f", r.v);
     int n = canvas_text(&a->canvas, x, y, w, style, text);
@@ -120,7 +125,7 @@ static int draw_wall_clock(struct app *a, struct area area)
     const struct session *s = app_session(a);
     const struct generation *now = session_current(s), *before = session_previous(s);
     struct canvas *c = &a->canvas;
-    struct clock_layout l = {.name_w = area.w >= 76 ? 26 : area.w >= 50 ? 21 : 17};
+    struct clock_layout l = {.name_w = area.w >= 76 ? 26 : area.w >= 50 ? 21 : 14};
     int y = area.y;
 
     l.w = (area.w - l.name_w) / 2;
@@ -134,9 +139,13 @@ static int draw_wall_clock(struct app *a, struct area area)
         return 1;
     }
     canvas_text(c, 1, y, l.name_w - 2, ROLE_HEAD | STYLE_BOLD, "wall clock");
-    canvas_text(c, l.first, y, l.w - 1, ROLE_HEAD | STYLE_BOLD, "prefill tok/s");
+    bool control = decode_is_control(s, now) && l.w >= 24, units = l.w >= 15;
+    canvas_text(c, l.first, y, l.w - 1, ROLE_HEAD | STYLE_BOLD,
+                units ? "prefill tok/s" : "prefill/s");
     canvas_text(c, l.second, y++, l.w - 1, ROLE_HEAD | STYLE_BOLD,
-                decode_is_control(s, now) ? "decode tok/s (control)" : "decode tok/s");
+                control ? "decode tok/s (control)"
+                : units ? "decode tok/s"
+                        : "decode/s");
     draw_name(a, "now", now, y, l.name_w - 1);
     draw_rate(a, l.first, y, l.w - 1, generation_prefill(s, now), true);
     draw_rate(a, l.second, y++, l.w - 1, generation_decode(s, now), true);
