@@ -165,4 +165,7 @@ const struct proto_field *proto_fields(unsigned type, unsigned *n);
 /* Prints one line "NAME t=... field=value ..." for debugging and for `replay --dump`. */
 void proto_print(const struct frame *f, struct buf *out);
 
+/* Appends docs/FRAMES.md: every frame and field, in Markdown. */
+void proto_docs(struct buf *out);
+
 #endif

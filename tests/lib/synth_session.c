@@ -203,14 +203,10 @@ static void command(struct synth *g, uint8_t force)
     synth_emit(g, FRAME_COMMAND, &m);
     for (unsigned i = 0; i < 4; i++) {
         const struct synth_op *o = &synth_ops[i];
-        struct msg_parity p = {.family = "q4k_gemm",
-                               .kd = g->v->kd,
-                               .m = o->m,
-                               .n = o->n,
-                               .k = o->k,
-                               .state = "ok",
-                               .nmse = 1e-14 * synth_about(g, 0.3),
-                               .worst = 3e-6 * synth_about(g, 0.3)};
+        struct msg_parity p = {
+            .family = "q4k_gemm", .kd = g->v->kd, .m = o->m, .n = o->n, .k = o->k, .state = "ok"};
+        p.nmse = 1e-14 * synth_about(g, 0.3);
+        p.worst = 3e-6 * synth_about(g, 0.3);
         snprintf(p.variant, sizeof p.variant, "%s", g->v->variant);
         if (force && i == 3) {
             snprintf(p.state, sizeof p.state, "failed");
