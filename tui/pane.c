@@ -182,7 +182,11 @@ static void draw_row(const struct pane *p, struct canvas *c, struct area a, cons
         struct cell cell = {.is_text = false};
         char text[CELL_TEXT_MAX * 2];
         table_cell(&p->table, row, i, &cell);
-        cell_format(col, &cell, l->width[i], text, sizeof text);
+        /* The canvas cuts a text with an ellipsis; a figure must fit by itself. */
+        if (cell.is_text)
+            snprintf(text, sizeof text, "%s", cell.text);
+        else
+            cell_format(col, &cell, l->width[i], text, sizeof text);
         int w = x + l->width[i] > a.x + a.w ? a.x + a.w - x : l->width[i];
         if (col->numeric)
             canvas_right(c, x, y, w, cell_style(&cell), text);

@@ -41,14 +41,23 @@ static void overview_update(struct app *a, void *data)
 /* Decode is a control when the flipped family has no part in it. */
 static bool decode_is_control(const struct session *s, const struct generation *g)
 {
+    bool decodes = false;
     for (uint32_t i = 0; i < s->nrows; i++) {
         const struct row *r = &s->rows[i];
-        if (r->def.generation == g->def.generation && !strcmp(r->def.phase, "decode") && r->calls &&
-            r->def.kernel < s->nkernels &&
-            !strcmp(s->kernels[r->def.kernel].def.family, g->def.family))
-            return false;
+        if (strcmp(r->def.phase, "decode") || !r->calls || r->def.kernel >= s->nkernels) continue;
+        if (!strcmp(s->kernels[r->def.kernel].def.family, g->def.family)) return false;
+        decodes = true;
     }
-    return g->timed_rounds > 0;
+    return decodes;
+}
+
+/* What the newest generation stands beside: the one before it, or, when that one left no figure
+ * (it faulted), the last that did. */
+static const struct generation *beside(const struct session *s)
+{
+    for (uint32_t i = s->ngenerations > 1 ? s->ngenerations - 1 : 0; i-- > 0;)
+        if (s->generations[i].prefill.n) return &s->generations[i];
+    return session_previous(s);
 }
 
 static void draw_name(struct app *a, const char *label, const struct generation *g, int y, int w)
@@ -72,8 +81,11 @@ static void draw_rate(struct app *a, int x, int y, int w, struct value v, bool b
     unsigned style = v.state == VALUE_OK ? bold ? ROLE_TEXT | STYLE_BOLD : ROLE_TEXT : ROLE_DIM;
     if (v.state == VALUE_OK && v.n && w >= text_columns(text) + 8)
         snprintf(full, sizeof full, "%s  n %u", text, v.n);
-    else if (v.state != VALUE_OK && v.why && w >= 24)
+    else if (v.state != VALUE_OK && v.why && text_columns(v.why) + text_columns(text) < w)
         snprintf(full, sizeof full, "%s %s", text, v.why);
+    else if (v.state != VALUE_OK && w >= 16)
+        snprintf(full, sizeof full, "%s %s", text,
+                 v.state == VALUE_FAULT ? "" : value_state_name(v.state));
     else
         snprintf(full, sizeof full, "%s", text);
     canvas_text(&a->canvas, x, y, w, style, full);
@@ -123,7 +135,7 @@ static void draw_sparks(struct app *a, const struct clock_layout *l, int y)
 static int draw_wall_clock(struct app *a, struct area area)
 {
     const struct session *s = app_session(a);
-    const struct generation *now = session_current(s), *before = session_previous(s);
+    const struct generation *now = session_current(s), *before = beside(s);
     struct canvas *c = &a->canvas;
     struct clock_layout l = {.name_w = area.w >= 76 ? 26 : area.w >= 50 ? 21 : 14};
     int y = area.y;
@@ -190,7 +202,14 @@ static void draw_tail(struct app *a, struct area area)
         canvas_text(&a->canvas, 1, area.y, area.w - 2, ROLE_DIM, "no text has been generated yet");
         return;
     }
-    canvas_tail(&a->canvas, (struct area){1, area.y, area.w - 2, area.h}, ROLE_DIM, s->text);
+    /* Line ends would leave the few rows half empty. */
+    char flat[1024];
+    size_t n = s->text_len < sizeof flat ? s->text_len : sizeof flat - 1;
+    memcpy(flat, s->text + s->text_len - n, n);
+    flat[n] = 0;
+    for (size_t i = 0; i < n; i++)
+        if (flat[i] == '\n') flat[i] = ' ';
+    canvas_tail(&a->canvas, (struct area){1, area.y, area.w - 2, area.h}, ROLE_DIM, flat);
 }
 
 static void overview_draw(struct app *a, void *data, struct area area)
