@@ -72,8 +72,10 @@ double synth_sm_pct(const char *kernel, uint64_t seed)
 
 uint64_t synth_duration_ns(const char *kernel, double macs, uint64_t seed)
 {
-    if (macs > 0) return 3000 + (uint64_t)(macs / (1e5 * synth_sm_pct(kernel, seed)));
-    return 3000 + hash(kernel, seed ^ 1) % 250000;
+    /* A part of its own, so that kernels of small models are still seen by a 20 us sampler. */
+    uint64_t own = 20000 + hash(kernel, seed ^ 1) % 100000;
+    double work = macs > 0 && macs < 1e16 ? macs / (1e5 * synth_sm_pct(kernel, seed)) : 0;
+    return own + (uint64_t)work;
 }
 
 /* ---- script ---- */

@@ -221,19 +221,13 @@ static bool advance(struct turns *t)
     if (want & TURNS_WANT_PC) t->pc_due = true;
     if (want & TURNS_WANT_RANGE) t->range_due = true;
     if (want & TURNS_WANT_SPANS && !t->windows) t->windows = 1;
-    if (want && t->turn == 0) next_turn(t);
-    if (t->resting) {
-        if (!want && t->cfg.now() < t->rest_until) return false;
-        if (!want) next_turn(t);
-        t->resting = false;
-    }
-    if (t->turn == 0) next_turn(t);
+    if (t->turn == 0 || (t->resting && t->cfg.now() >= t->rest_until)) next_turn(t);
     if (t->windows) return begin_spans(t);
     if (t->pc_due) return begin_pc(t);
     if (t->range_due) return begin_range(t);
     if (!clear(t, COUNTER_ROLES)) return false;
-    t->resting = true;
-    t->rest_until = t->cfg.now() + t->cfg.rest_ns;
+    if (!t->resting) t->rest_until = t->cfg.now() + t->cfg.rest_ns;
+    t->resting = true; /* a request may break into the rest but does not make it longer */
     return false;
 }
 
