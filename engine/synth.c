@@ -1,18 +1,15 @@
 /*
- * Synthetic models: the metadata, the tensor table and the weights; the vocabulary is in
- * synth_vocab.c.
+ * Synthetic models: shapes, metadata and tensor table; the vocabulary is in synth_vocab.c, the
+ * weights in synth_fill.c.
  *
- * Job: lay out a GGUF image for a shape of the table, fill it on several threads, hand it to the
- * reader. Invariants: the image's bytes depend on the shape alone, never on the number of threads;
- * each stream of random numbers belongs to one tensor. To add a model, add a row to `shapes`.
+ * Job: lay out a GGUF image for a shape of the table, have it filled, hand it to the reader.
+ * Invariant: the image's bytes depend on the shape alone. To add a model, add a row to `shapes`.
  */
 #include "engine/synth.h"
 
 #include "base/buf.h"
 #include "engine/synth_priv.h"
 
-#include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,15 +17,12 @@
 #include <unistd.h>
 
 enum {
-    ALIGN = 32,
-    MAX_THREADS = 64,
+    DIRECT_ALIGN = 32,
     DIRECT_MAX = 16 << 20, /* models up to this many values are quantised value by value */
-    CHUNK = 1 << 20,       /* values a work item fills */
     FILE_TYPE_Q4_K_M = 15,
 };
 
-static const float WEIGHT_SD = 0.02f, NORM_SD = 0.002f;
-
+/* d_model and d_ff are multiples of 256, the K types' block. */
 static const struct synth_shape shapes[] = {
     {.name = "tiny",
      .title = "synthetic tiny",
@@ -54,42 +48,23 @@ static const struct synth_shape shapes[] = {
      .rope_base = 500000},
 };
 
-/* A tensor being laid out. */
-struct item {
-    char name[48];
-    enum quant_type type;
-    uint64_t row, rows, offset;
-    size_t row_bytes;
-    bool norm;
-};
-
-struct plan {
-    const struct synth_shape *shape;
-    struct item *items;
-    size_t n_items, data_bytes, data_start;
-    uint64_t values;
-    uint8_t *image;
-    uint8_t *pool[2]; /* Q4_K, Q6_K blocks; NULL: quantise value by value */
-};
-
 bool synth_more_bits(uint32_t i, uint32_t n)
 {
     return i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2;
 }
 
-static void add_item(struct plan *p, enum quant_type type, uint64_t row, uint64_t rows,
+static void add_item(struct synth_plan *p, enum quant_type type, uint64_t row, uint64_t rows,
                      const char *name)
 {
-    struct item *it = &p->items[p->n_items++];
-    *it = (struct item){.type = type, .row = row, .rows = rows, .offset = p->data_bytes};
+    struct synth_item *it = &p->items[p->n_items++];
+    *it = (struct synth_item){.type = type, .row = row, .rows = rows, .offset = p->data_bytes};
     snprintf(it->name, sizeof it->name, "%s.weight", name);
     it->norm = type == QUANT_F32;
-    it->row_bytes = quant_row_bytes(type, row);
-    p->data_bytes += (it->row_bytes * rows + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-    p->values += row * rows;
+    it->bytes = quant_row_bytes(type, row) * rows;
+    p->data_bytes += (it->bytes + p->align - 1) & ~(p->align - 1);
 }
 
-static void add_layer(struct plan *p, uint32_t l)
+static void add_layer(struct synth_plan *p, uint32_t l)
 {
     const struct synth_shape *s = p->shape;
     uint64_t d = s->d_model, q = (uint64_t)s->heads * s->head_dim,
@@ -113,7 +88,7 @@ static void add_layer(struct plan *p, uint32_t l)
     }
 }
 
-static void lay_out(struct plan *p)
+static void lay_out(struct synth_plan *p)
 {
     const struct synth_shape *s = p->shape;
     add_item(p, QUANT_Q4_K, s->d_model, s->vocab, "token_embd");
@@ -122,10 +97,10 @@ static void lay_out(struct plan *p)
     add_item(p, QUANT_Q6_K, s->d_model, s->vocab, "output");
 }
 
-static void put_tensor_table(const struct plan *p, struct buf *b)
+static void put_tensor_table(const struct synth_plan *p, struct buf *b)
 {
     for (size_t i = 0; i < p->n_items; i++) {
-        const struct item *it = &p->items[i];
+        const struct synth_item *it = &p->items[i];
         synth_put_str(b, it->name, strlen(it->name));
         buf_u32(b, it->norm ? 1 : 2);
         buf_u64(b, it->row);
@@ -135,7 +110,7 @@ static void put_tensor_table(const struct plan *p, struct buf *b)
     }
 }
 
-static void put_header(const struct plan *p, struct buf *b)
+static void put_header(const struct synth_plan *p, struct buf *b)
 {
     const struct synth_shape *s = p->shape;
     buf_put(b, "GGUF", 4);
@@ -147,7 +122,7 @@ static void put_header(const struct plan *p, struct buf *b)
     n += synth_put_kv_str(b, "general.architecture", "llama");
     n += synth_put_kv_str(b, "general.name", s->title);
     n += synth_put_kv_u32(b, "general.file_type", FILE_TYPE_Q4_K_M);
-    n += synth_put_kv_u32(b, "general.alignment", ALIGN);
+    n += synth_put_kv_u32(b, "general.alignment", (uint32_t)p->align);
     n += synth_put_kv_u32(b, "llama.block_count", s->layers);
     n += synth_put_kv_u32(b, "llama.context_length", s->context);
     n += synth_put_kv_u32(b, "llama.embedding_length", s->d_model);
@@ -163,139 +138,41 @@ static void put_header(const struct plan *p, struct buf *b)
     put_tensor_table(p, b);
 }
 
-/* Streams: 0 and 1 the pools, 2 + i the values (or the draws) of tensor i. */
-static uint64_t stream_of(size_t i)
-{
-    return 2 + i;
-}
-
-static void scale_values(float *v, size_t n, float sd, float mean)
-{
-    for (size_t i = 0; i < n; i++) v[i] = mean + sd * v[i];
-}
-
-static enum status make_pools(struct plan *p)
-{
-    static const enum quant_type types[2] = {QUANT_Q4_K, QUANT_Q6_K};
-    float v[QK_K];
-    for (int t = 0; t < 2; t++) {
-        size_t bytes = quant_block_bytes(types[t]);
-        p->pool[t] = malloc(SYNTH_POOL * bytes);
-        if (!p->pool[t]) return err_set(ERR_NOMEM, "synth:%s: no memory", p->shape->name);
-        for (size_t i = 0; i < SYNTH_POOL; i++) {
-            synth_gauss((uint64_t)t, i * QK_K, v, QK_K);
-            scale_values(v, QK_K, WEIGHT_SD, 0);
-            quant_quantize_row(types[t], v, p->pool[t] + i * bytes, QK_K);
-        }
-    }
-    return OK;
-}
-
-/* Blocks first .. first + n - 1 of a tensor as copies from the pool; both multiples of 4. */
-static void fill_from_pool(const struct plan *p, size_t i, uint64_t first, uint64_t n)
-{
-    const struct item *it = &p->items[i];
-    const uint8_t *pool = p->pool[it->type == QUANT_Q6_K];
-    size_t bytes = quant_block_bytes(it->type);
-    uint8_t *out = p->image + p->data_start + it->offset + first * bytes;
-    uint64_t stream = stream_of(i);
-    const uint32_t key[2] = {(uint32_t)stream, SYNTH_KEY_DRAW};
-
-    for (uint64_t b = 0; b < n; b += 4) {
-        uint64_t group = (first + b) / 4;
-        const uint32_t ctr[4] = {(uint32_t)group, (uint32_t)(group >> 32), 0, 0};
-        uint32_t w[4];
-        synth_philox(ctr, key, w);
-        for (uint64_t k = 0; k < 4 && b + k < n; k++, out += bytes)
-            memcpy(out, pool + (w[k] % SYNTH_POOL) * bytes, bytes);
-    }
-}
-
-static void fill_direct(const struct plan *p, size_t i, uint64_t first, uint64_t n)
-{
-    const struct item *it = &p->items[i];
-    uint8_t *out = p->image + p->data_start + it->offset;
-    float v[QK_K];
-    for (uint64_t at = first; at < first + n; at += QK_K) {
-        synth_gauss(stream_of(i), at, v, QK_K);
-        scale_values(v, QK_K, it->norm ? NORM_SD : WEIGHT_SD, it->norm ? 1 : 0);
-        quant_quantize_row(it->type, v, out + quant_row_bytes(it->type, at), QK_K);
-    }
-}
-
-struct worker {
-    const struct plan *plan;
-    unsigned id, count;
-};
-
-/* Work items are dealt round-robin over the whole model, so threads end together. */
-static void *run_worker(void *arg)
-{
-    const struct worker *w = arg;
-    const struct plan *p = w->plan;
-    size_t turn = 0;
-    for (size_t i = 0; i < p->n_items; i++) {
-        uint64_t values = p->items[i].row * p->items[i].rows;
-        for (uint64_t at = 0; at < values; at += CHUNK, turn++) {
-            if (turn % w->count != w->id) continue;
-            uint64_t n = values - at < CHUNK ? values - at : CHUNK;
-            if (p->pool[0] && !p->items[i].norm)
-                fill_from_pool(p, i, at / QK_K, n / QK_K);
-            else
-                fill_direct(p, i, at, n);
-        }
-    }
-    return NULL;
-}
-
-static void fill(const struct plan *p, unsigned threads)
-{
-    pthread_t tid[MAX_THREADS];
-    struct worker w[MAX_THREADS];
-    bool started[MAX_THREADS] = {false};
-
-    for (unsigned i = 0; i < threads; i++) {
-        w[i] = (struct worker){p, i, threads};
-        started[i] = i && pthread_create(&tid[i], NULL, run_worker, &w[i]) == 0;
-    }
-    /* A share whose thread couldn't be started is done here. */
-    for (unsigned i = 0; i < threads; i++)
-        if (!started[i]) run_worker(&w[i]);
-    for (unsigned i = 0; i < threads; i++)
-        if (started[i]) pthread_join(tid[i], NULL);
-}
-
 static void release_image(void *data, size_t len)
 {
     munmap(data, len);
 }
 
-static enum status build(struct plan *p, const struct buf *head, unsigned threads,
+static enum status build(struct synth_plan *p, const struct buf *head, unsigned threads,
                          struct gguf **out)
 {
     char name[64];
-    p->data_start = (head->len + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    p->data_start = (head->len + p->align - 1) & ~(p->align - 1);
     size_t total = p->data_start + p->data_bytes;
-    void *image = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *image = mmap(NULL, total, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (image == MAP_FAILED)
         return err_set(
             ERR_NOMEM,
-            "synth:%s: %.1f GB of memory can't be had; synth:tiny needs 2 MB, and a GGUF file "
-            "is mapped",
+            "synth:%s: %.1f GB of address space can't be had (ulimit -v?); synth:tiny needs "
+            "2 MB",
             p->shape->name, (double)total / 1e9);
-    madvise(image, total, MADV_HUGEPAGE);
     memcpy(image, head->data, head->len);
     p->image = image;
-    fill(p, threads);
+    enum status st = synth_fill(p, threads);
+    if (st) {
+        munmap(image, total);
+        return st;
+    }
     mprotect(image, total, PROT_READ);
     snprintf(name, sizeof name, "synth:%s", p->shape->name);
     return gguf_open_memory(image, total, name, release_image, out);
 }
 
-static unsigned thread_count(unsigned asked)
+static uint64_t count_values(const struct synth_shape *s)
 {
-    long cpus = asked ? (long)asked : sysconf(_SC_NPROCESSORS_ONLN);
-    return cpus < 1 ? 1 : cpus > MAX_THREADS ? MAX_THREADS : (unsigned)cpus;
+    uint64_t attn = 2ull * s->d_model * s->head_dim * (s->heads + s->kv_heads);
+    return s->layers * (attn + 3ull * s->d_model * s->d_ff) + 2ull * s->d_model * s->vocab;
 }
 
 static const struct synth_shape *find_shape(const char *name)
@@ -307,7 +184,7 @@ static const struct synth_shape *find_shape(const char *name)
 
 enum status synth_open(const char *name, unsigned threads, struct gguf **out)
 {
-    struct plan p = {.shape = find_shape(name)};
+    struct synth_plan p = {.shape = find_shape(name)};
     struct buf head = {0};
     enum status st;
 
@@ -319,18 +196,17 @@ enum status synth_open(const char *name, unsigned threads, struct gguf **out)
                        name);
     p.items = calloc((size_t)p.shape->layers * 9 + 3, sizeof *p.items);
     if (!p.items) return err_set(ERR_NOMEM, "synth:%s: no memory", name);
+    p.windows = count_values(p.shape) > DIRECT_MAX;
+    p.align = p.windows ? SYNTH_WINDOW_ALIGN : DIRECT_ALIGN;
     lay_out(&p);
     put_header(&p, &head);
     if (head.failed) {
         st = err_set(ERR_NOMEM, "synth:%s: no memory", name);
         goto out;
     }
-    if (p.values > DIRECT_MAX && (st = make_pools(&p))) goto out;
-    st = build(&p, &head, thread_count(threads), out);
+    st = build(&p, &head, threads, out);
 out:
     buf_free(&head);
-    free(p.pool[0]);
-    free(p.pool[1]);
     free(p.items);
     return st;
 }

@@ -33,4 +33,31 @@ uint64_t synth_put_kv_array(struct buf *b, const char *key, enum gguf_type elem,
  * number. */
 uint64_t synth_put_vocab(struct buf *b, uint32_t n);
 
+/* A tensor being laid out. */
+struct synth_item {
+    char name[48];
+    enum quant_type type;
+    uint64_t row, rows, offset;
+    size_t bytes;
+    bool norm;
+};
+
+struct synth_plan {
+    const struct synth_shape *shape;
+    struct synth_item *items;
+    size_t n_items, data_bytes, data_start, align;
+    bool windows; /* matrices are windows of shared memory, see synth.h */
+    uint8_t *image;
+};
+
+/* A window's bytes: a multiple of both K types' blocks and of any page up to 64 KiB, which is also
+ * how far apart tensors must begin for it. */
+enum { SYNTH_WINDOW_ALIGN = 65536, SYNTH_WINDOW = 3 * 315 * SYNTH_WINDOW_ALIGN };
+_Static_assert(SYNTH_WINDOW % sizeof(struct q4_k_block) == 0, "whole Q4_K blocks");
+_Static_assert(SYNTH_WINDOW % sizeof(struct q6_k_block) == 0, "whole Q6_K blocks");
+
+/* Fills the tensors of a laid-out image (zeroed, page-aligned, writable). `threads` 0 = one a CPU.
+ */
+enum status synth_fill(const struct synth_plan *p, unsigned threads);
+
 #endif

@@ -151,6 +151,63 @@ static void test_weight_statistics(void **state)
     model_close(m);
 }
 
+static double row_sd(const struct gguf_tensor *t, uint64_t r)
+{
+    size_t n = (size_t)t->ne[0];
+    float *row = malloc(n * sizeof *row);
+    double sq = 0;
+    assert_non_null(row);
+    quant_dequant_row(t->type, (const char *)t->data + r * quant_row_bytes(t->type, n), row, n);
+    for (size_t i = 0; i < n; i++) sq += (double)row[i] * (double)row[i];
+    free(row);
+    return sqrt(sq / (double)n);
+}
+
+/* The large model: the public counts of Llama 3 8B and of its Q4_K_M's tensor data; every matrix is
+ * readable to its last row and has the sd of 4096 or more values (five standard errors and the
+ * types' own noise). */
+static void test_llama3_8b(void **state)
+{
+    (void)state;
+    struct model *m;
+    if (model_open("synth:llama3-8b", &m)) fail_msg("%s", err_msg());
+    const struct model_hparams *h = model_hparams(m);
+    assert_true(model_identity(m)->params == 8030261248u);
+    assert_true(model_identity(m)->bytes == 4912898048u);
+    assert_int_equal(h->layers, 32);
+    assert_int_equal(h->heads / h->kv_heads, 4);
+    assert_int_equal(h->vocab, 128256);
+    for (size_t i = 0; i < gguf_tensor_count(model_gguf(m)); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(model_gguf(m), i);
+        if (t->n_dims == 1) continue;
+        assert_true(fabs(row_sd(t, 0) / 0.02 - 1) < 5 / sqrt(2 * 4096) + 0.01);
+        assert_true(fabs(row_sd(t, t->ne[1] - 1) / 0.02 - 1) < 5 / sqrt(2 * 4096) + 0.01);
+    }
+    const struct gguf_tensor *a = model_tensor(m, 0, ROLE_FFN_UP),
+                             *b = model_tensor(m, 1, ROLE_FFN_UP);
+    assert_memory_not_equal(a->data, b->data, 144 * 16);
+    model_close(m);
+}
+
+static void test_large_threads(void **state)
+{
+    (void)state;
+    struct gguf *one, *three;
+    assert_int_equal(synth_open("llama3-8b", 1, &one), OK);
+    assert_int_equal(synth_open("llama3-8b", 3, &three), OK);
+    static const char *const names[] = {"token_embd.weight", "blk.7.attn_norm.weight",
+                                        "output.weight"};
+    for (size_t i = 0; i < 3; i++) {
+        const struct gguf_tensor *a = gguf_tensor_find(one, names[i]),
+                                 *b = gguf_tensor_find(three, names[i]);
+        size_t n = a->bytes < 100000000 ? a->bytes : 100000000; /* more than a window */
+        assert_int_equal(a->bytes, b->bytes);
+        assert_memory_equal(a->data, b->data, n);
+    }
+    gguf_close(one);
+    gguf_close(three);
+}
+
 static void test_text_round_trip(void **state)
 {
     (void)state;
@@ -196,6 +253,8 @@ int main(void)
         cmocka_unit_test(test_tiny_shape),
         cmocka_unit_test(test_more_bits),
         cmocka_unit_test(test_weight_statistics),
+        cmocka_unit_test(test_llama3_8b),
+        cmocka_unit_test(test_large_threads),
         cmocka_unit_test(test_text_round_trip),
         cmocka_unit_test(test_unknown_name),
     };
