@@ -151,7 +151,7 @@ static bool too_short(const struct session *s, const struct row *r)
 static struct value why_not_live(const struct session *s, const struct row *r, const char *key,
                                  uint64_t samples)
 {
-    if (s->last_window.overflow)
+    if (s->last_window.overflow && is_current(s, r))
         return value_missing(VALUE_OVERFLOW, "the sampler's buffer overflowed in the last window");
     struct value reason = source_reason(live_source(s), "no live counter source in this session");
     if (reason.state != VALUE_OK) return reason;
