@@ -68,7 +68,7 @@ static cupti_result called(const char *symbol)
 static cupti_result wrong(cupti_result r, const char *why)
 {
     fake_cupti.violations++;
-    snprintf(fake_cupti.last_violation, sizeof fake_cupti.last_violation, "%s", why);
+    snprintf(fake_cupti.last_violation, sizeof fake_cupti.last_violation, "%.79s", why);
     return r;
 }
 
