@@ -115,7 +115,7 @@ static enum status check_chip(const struct cupti_lib *lib, const char *chip, int
     return cupti_check(lib, r, what);
 }
 
-enum status pack_range(const struct cupti_lib *lib, const char *chip, unsigned sets,
+enum status pack_range_set(const struct cupti_lib *lib, const char *chip, unsigned sets,
                        struct pack_set *out)
 {
     *out = (struct pack_set){.type = CUPTI_TYPE_RANGE};
@@ -174,7 +174,7 @@ static bool grow(const struct cupti_lib *lib, const char *chip, const struct met
     return false;
 }
 
-enum status pack_pm(const struct cupti_lib *lib, const char *chip, const char *keys,
+enum status pack_pm_set(const struct cupti_lib *lib, const char *chip, const char *keys,
                     struct pack_set *out)
 {
     *out = (struct pack_set){.type = CUPTI_TYPE_PM};

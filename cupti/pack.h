@@ -40,14 +40,14 @@ struct pack_set {
 
 /* Every metric of `sets` that the chip knows, in one configuration, any number of passes.
  * ERR_UNAVAILABLE: none is known, or the chip itself isn't (its name is in the message). */
-enum status pack_range(const struct cupti_lib *lib, const char *chip, unsigned sets,
-                       struct pack_set *out);
+enum status pack_range_set(const struct cupti_lib *lib, const char *chip, unsigned sets,
+                           struct pack_set *out);
 
 /* The PM metrics that share one pass, first in the table first: each takes the first of its names
  * that is known and keeps the set at one pass. keys: comma list of metric keys, NULL = all PM
  * metrics; an unknown key is ERR_USAGE. ERR_UNAVAILABLE as above. */
-enum status pack_pm(const struct cupti_lib *lib, const char *chip, const char *keys,
-                    struct pack_set *out);
+enum status pack_pm_set(const struct cupti_lib *lib, const char *chip, const char *keys,
+                        struct pack_set *out);
 
 void pack_free(const struct cupti_lib *lib, struct pack_set *set);
 

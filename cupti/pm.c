@@ -1,7 +1,7 @@
 /*
  * pm: PM sampling, a time series of whole-GPU metrics inside running kernels, in windows.
  *
- * The metrics that share one pass are chosen once a chip (pack_pm): SM% by the chip's triage metric
+ * The metrics that share one pass are chosen once a chip (pack_pm_set): SM% by the chip's triage metric
  * where it has one. A window is start -> stop on either thread; decoding is poll() on the decode
  * thread, in pieces of one small counter image that is used again and again (a sample of 7 metrics
  * takes 83 KB on GH100, so an image for a whole window would be hundreds of MB).
@@ -50,7 +50,7 @@ static void probe(struct counter_source *src)
 static enum status pack(struct pm *p)
 {
     const char *chip = p->src.env.lib->chip;
-    enum status st = pack_pm(p->src.env.lib, chip, p->keys[0] ? p->keys : NULL, &p->set);
+    enum status st = pack_pm_set(p->src.env.lib, chip, p->keys[0] ? p->keys : NULL, &p->set);
     if (st != OK) return st;
     p->packed = true;
     snprintf(p->src.state.detail, sizeof p->src.state.detail,

@@ -52,7 +52,7 @@ static enum status configure(struct counter_source *src, const struct counter_co
     enum status st = counter_notes_init(&r->notes, r->max);
     if (st != OK) return st;
     unsigned sets = cfg->range_sets ? cfg->range_sets : METRIC_SET_LIVE;
-    st = pack_range(src->env.lib, src->env.lib->chip, sets, &r->set);
+    st = pack_range_set(src->env.lib, src->env.lib->chip, sets, &r->set);
     if (st != OK) return st;
     r->packed = true;
     snprintf(src->state.detail, sizeof src->state.detail, "%s: %zu metrics in %zu pass%s%s%.100s",
