@@ -98,6 +98,16 @@ static void decode_control(struct insn *in)
     };
 }
 
+/* The uniform datapath's own operations are guarded by uniform predicates; those that cross over
+ * from the vector side (R2UR) by ordinary ones. */
+static bool has_uniform_guard(const struct opcode *op)
+{
+    bool own =
+        op->mnemonic[0] == 'U' && (op->cls == INSN_CLASS_UNIFORM || op->cls == INSN_CLASS_ASYNC ||
+                                   op->cls == INSN_CLASS_CONSTANT || op->cls == INSN_CLASS_TENSOR);
+    return own || !strcmp(op->mnemonic, "LDCU");
+}
+
 void insn_decode(const struct decoder *d, const uint8_t *code, uint32_t offset, struct insn *out)
 {
     uint64_t lo = load64(code), hi = load64(code + 8);
@@ -125,7 +135,7 @@ void insn_decode(const struct decoder *d, const uint8_t *code, uint32_t offset, 
     out->op = op;
     out->mnemonic = op->mnemonic;
     out->cls = op->cls;
-    out->guard_uniform = op->cls == INSN_CLASS_UNIFORM;
+    out->guard_uniform = has_uniform_guard(op);
     insn_apply_rule(out);
 }
 
