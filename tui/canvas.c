@@ -179,7 +179,9 @@ int canvas_wrap(struct canvas *c, struct area a, unsigned style, const char *tex
     for (; *text && row < a.h && a.w > 0; row++) {
         const char *next;
         size_t n = take_line(text, a.w, &next);
-        canvas_printf(c, a.x, a.y + row, a.w, style, "%.*s", (int)n, text);
+        bool cut = row + 1 == a.h && *next;
+        canvas_printf(c, a.x, a.y + row, a.w - cut, style, "%.*s", (int)n, text);
+        if (cut) canvas_text(c, a.x + a.w - 1, a.y + row, 1, style, "…");
         text = next;
     }
     return row;

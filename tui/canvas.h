@@ -58,7 +58,8 @@ int canvas_text(struct canvas *c, int x, int y, int w, unsigned style, const cha
 void canvas_right(struct canvas *c, int x, int y, int w, unsigned style, const char *text);
 int canvas_printf(struct canvas *c, int x, int y, int w, unsigned style, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
-/* Writes text over several lines, broken at spaces and newlines; returns the rows used (<= a.h). */
+/* Writes text over several lines, broken at spaces and newlines; what doesn't fit ends in an
+ * ellipsis. Returns the rows used (<= a.h). */
 int canvas_wrap(struct canvas *c, struct area a, unsigned style, const char *text);
 /* Writes the last rows of a text that fit into the area. */
 void canvas_tail(struct canvas *c, struct area a, unsigned style, const char *text);

@@ -84,6 +84,7 @@ static void draw_tabs(struct app *a, int y)
     int all = 0, x = 1;
 
     for (int v = 0; v < VIEWS_NUMBERED; v++) all += text_columns(views[v]->name) + 4;
+    if (a->view >= VIEWS_NUMBERED) all += text_columns(views[a->view]->name) + 3;
     for (int v = 0; v < VIEWS_NUMBERED; v++) {
         bool here = a->view == (enum view_id)v;
         bool named = all <= c->w || here;
@@ -109,6 +110,17 @@ static bool draw_banner(struct app *a, int y)
     return true;
 }
 
+/* Rows of the line above the footer: two where there is room, always, so that nothing jumps. */
+static int status_rows(const struct app *a)
+{
+    return a->canvas.h >= 20 ? 2 : 1;
+}
+
+static void draw_status_text(struct app *a, int y, unsigned style, const char *text)
+{
+    canvas_wrap(&a->canvas, (struct area){1, y, a->canvas.w - 2, status_rows(a)}, style, text);
+}
+
 static void draw_status(struct app *a, int y)
 {
     const struct view_ops *v = views[a->view];
@@ -119,10 +131,10 @@ static void draw_status(struct app *a, int y)
         canvas_printf(&a->canvas, 1, y, a->canvas.w - 2, ROLE_ACCENT,
                       "filter: %s_  (Enter keeps it, Esc clears it)", p->filter);
     } else if (a->message[0]) {
-        canvas_text(&a->canvas, 1, y, a->canvas.w - 2, a->message_role, a->message);
+        draw_status_text(a, y, a->message_role, a->message);
     } else if (p) {
         pane_explain(p, text, sizeof text);
-        canvas_text(&a->canvas, 1, y, a->canvas.w - 2, ROLE_DIM, text);
+        draw_status_text(a, y, ROLE_DIM, text);
     }
 }
 
@@ -174,7 +186,7 @@ void chrome_draw(struct app *a, struct area *body)
     draw_title(a);
     if (h >= 12) draw_tabs(a, top++);
     if (h >= 16 && draw_banner(a, top)) top++;
-    draw_status(a, h - 2);
+    draw_status(a, h - 1 - status_rows(a));
     draw_footer(a, h - 1);
-    *body = (struct area){0, top, w, h - 2 - top};
+    *body = (struct area){0, top, w, h - 1 - status_rows(a) - top};
 }

@@ -132,14 +132,17 @@ static void choose_good(struct engine_source *e, struct msg_fault *f)
         snprintf(e->kd, sizeof e->kd, "%u", d->kd);
         return;
     }
+    /* None ran before: another variant of the family, of the same depth if there is one. */
+    const struct msg_variant_def *other = NULL;
     for (uint32_t i = 0; i < s->nvariants; i++) {
         const struct msg_variant_def *d = &s->variants[i];
         if (!d->ok || s->variant_faulted[i] || strcmp(d->family, g->def.family)) continue;
         if (!strcmp(d->variant, g->def.variant) && d->kd == g->def.kd) continue;
-        snprintf(e->variant, sizeof e->variant, "%s", d->variant);
-        snprintf(e->kd, sizeof e->kd, "%u", d->kd);
-        return;
+        if (!other || (other->kd != g->def.kd && d->kd == g->def.kd)) other = d;
     }
+    if (!other) return;
+    snprintf(e->variant, sizeof e->variant, "%s", other->variant);
+    snprintf(e->kd, sizeof e->kd, "%u", other->kd);
 }
 
 static const char *death_kind(struct engine_source *e, struct msg_fault *f, char *how, size_t size)
@@ -431,7 +434,10 @@ static void engine_close(struct frame_source *src)
 int engine_source_status(const struct frame_source *src, char *text, size_t size)
 {
     const struct engine_source *e = self(src);
-    snprintf(text, size, "%s", e->words[0] ? e->words : "the engine ended without a word");
+    static const char own[] = "sasstop-engine: ";
+    const char *words = e->words;
+    if (!strncmp(words, own, sizeof own - 1)) words += sizeof own - 1;
+    snprintf(text, size, "%s", words[0] ? words : "the engine ended without a word");
     return e->exit_status;
 }
 

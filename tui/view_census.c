@@ -133,7 +133,7 @@ static int draw_head(struct app *a, struct area area, const struct kernel *k,
                       other->def.name, other->census.total,
                       (long)k->census.total - (long)other->census.total,
                       k->def.code_hash == other->def.code_hash ? ", the same code" : "");
-    else if (area.h >= 10)
+    else if (area.h >= 10 && k->has_census)
         canvas_text(c, 1, y++, area.w - 2, ROLE_DIM,
                     "nothing to compare with yet: a flip (v, k) puts the kernel before beside it");
     return y - area.y;

@@ -45,9 +45,8 @@ static void help_draw(struct app *a, void *data, struct area area)
         canvas_text(&a->canvas, x + 1, y, 8, ROLE_ACCENT | STYLE_BOLD, h->key->keys);
         canvas_text(&a->canvas, x + 10, y, w - 12, ROLE_TEXT, h->key->help);
     }
-    if (last && !a->message[0])
-        app_say(a, ROLE_DIM, "lines %d to %d of %d; arrows and PgDn scroll", v->top + 1,
-                v->top + shown < n ? v->top + shown : n, n);
+    if (v->top < last)
+        canvas_right(&a->canvas, area.x, area.y + area.h - 1, area.w - 1, ROLE_DIM, "more ↓");
 }
 
 static bool help_request(struct app *a, void *data, enum request r)

@@ -173,22 +173,38 @@ static int draw_wall_clock(struct app *a, struct area area)
     return y - area.y;
 }
 
+/* Names of the sources that work (or don't), in one dim or bright run. */
+static int draw_source_names(struct app *a, int x, int y, int end, bool working)
+{
+    const struct session *s = app_session(a);
+    for (uint32_t i = 0; i < s->nsources; i++) {
+        const struct msg_source *src = &s->sources[i];
+        bool ok = !strcmp(src->state, "ok"), failed = !strcmp(src->state, "failed");
+        if (ok != working || x + text_columns(src->name) >= end) continue;
+        x += canvas_text(&a->canvas, x, y, end - x,
+                         ok       ? ROLE_GOOD
+                         : failed ? ROLE_BAD
+                                  : ROLE_DIM,
+                         src->name) +
+             1;
+    }
+    return x;
+}
+
 static void draw_sources(struct app *a, int y)
 {
     const struct session *s = app_session(a);
     struct canvas *c = &a->canvas;
+    int end = c->w - (s->has_clocks ? 24 : 1), all = 0, working = 0;
     int x = 1 + canvas_text(c, 1, y, 9, ROLE_DIM, "sources ");
 
-    for (uint32_t i = 0; i < s->nsources; i++) {
-        const struct msg_source *src = &s->sources[i];
-        bool ok = !strcmp(src->state, "ok");
-        unsigned style = ok ? ROLE_GOOD : !strcmp(src->state, "failed") ? ROLE_BAD : ROLE_DIM;
-        char text[64];
-        snprintf(text, sizeof text, "%s %s", src->name, src->state);
-        if (x + text_columns(text) + 2 > c->w - 22) break;
-        x += canvas_text(c, x, y, c->w - x, style, text) + 2;
+    for (uint32_t i = 0; i < s->nsources; i++, all++) working += !strcmp(s->sources[i].state, "ok");
+    x = draw_source_names(a, x, y, end, true);
+    if (working < all && x + 8 < end) {
+        x += canvas_text(c, x, y, end - x, ROLE_DIM, working ? " not: " : "none of: ");
+        x = draw_source_names(a, x, y, end, false);
     }
-    if (!s->has_clocks || x > c->w - 22) return;
+    if (!s->has_clocks) return;
     char clocks[80];
     snprintf(clocks, sizeof clocks, "%u MHz %u W %u C%s", s->clocks.sm_mhz,
              s->clocks.power_mw / 1000, s->clocks.temp_c, s->clocks.throttle[0] ? " !" : "");
