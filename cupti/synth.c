@@ -269,7 +269,8 @@ static void samples(struct synth *s)
     for (size_t i = 0; i < metric_count() && n < PACK_MAX; i++)
         if (metric_at(i)->sets & METRIC_SET_PM) ids[n++] = metric_at(i)->id;
     if (s->notes.n == 0) return;
-    uint64_t t = s->w.start_ns, first = t;
+    /* Windows begin at any phase of the sampling period, so that short kernels are met too. */
+    uint64_t t = s->w.start_ns - mix(s->src.env.seed ^ s->w.window) % step, first = t;
     size_t k = 0, total = (size_t)((span_of(s, s->notes.n - 1).end_ns - t) / step);
     for (size_t i = 0; i < s->notes.n; i++) {
         struct counter_span p = span_of(s, i);

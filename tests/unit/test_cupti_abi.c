@@ -1,6 +1,6 @@
 /*
- * Own declarations of CUPTI against CUDA's headers: compiles tests/unit/cupti_abi/check.c, which consists of
- * static assertions. Skipped where the headers or a compiler are missing.
+ * Own declarations of CUPTI against CUDA's headers: compiles tests/unit/cupti_abi/check.c, which
+ * consists of static assertions. Skipped where the headers or a compiler are missing.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,8 +54,8 @@ static void layouts_match(void **state)
 static void results_have_words(void **state)
 {
     (void)state;
-    static const int named[] = {1, 2, 7, 8, 12, 14, 15, 26, 27, 33, 35, 38, 39, 40, 41, 42, 43, 44, 45,
-                                46, 999};
+    static const int named[] = {1,  2,  7,  8,  12, 14, 15, 26, 27, 33, 35,
+                                38, 39, 40, 41, 42, 43, 44, 45, 46, 999};
     struct cupti_lib lib = {0};
     for (size_t i = 0; i < sizeof named / sizeof named[0]; i++) {
         struct cupti_words w = cupti_explain(named[i]);

@@ -215,7 +215,7 @@ static void synth_joins(void **state)
     struct turns_config cfg = {.pc_every = 1, .range_every = 1};
     open_all(true, NULL, &cfg);
     struct turns_round r = {0};
-    for (int i = 0; i < 3000 && r.turn < 6; i++) r = one_round(true);
+    for (int i = 0; i < 3000 && r.turn < 20; i++) r = one_round(true);
     assert_int_equal(found.failures, 0);
     assert_int_equal(found.bad_tags, 0);
     struct found_joined j[KERNELS];
@@ -223,7 +223,8 @@ static void synth_joins(void **state)
     assert_true(inside > 150);
     for (int k = 0; k < KERNELS; k++) {
         double want = synth_sm_pct(names[k], 42), got = found_quantile(j[k].sm, j[k].n, 0.5);
-        assert_true(j[k].n > 30);
+        /* Short kernels hold a whole sample only now and then. */
+        assert_true(j[k].n > (synth_duration_ns(names[k], 1e9, 42) > 40000 ? 100 : 0));
         assert_true(fabs(got - want) <= 0.021 * want); /* the wave is 2% */
         assert_true(fabs(found.exact[k][METRIC_DURATION] -
                          (double)synth_duration_ns(names[k], 1e9, 42)) < 0.5);

@@ -1,0 +1,176 @@
+/*
+ * The metric table, and its packing by NVIDIA's own Profiler Host API for every chip it knows:
+ * needs libcupti but no GPU and no driver; skipped with the reason where libcupti is missing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cupti/pack.h"
+
+static struct cupti_lib *lib;
+
+static void need_lib(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+    /* It loads libnvperf_host with RTLD_DEEPBIND, at which the sanitizer ends the process. */
+    print_message("skipped: NVIDIA's library can't be loaded under AddressSanitizer\n");
+    skip();
+#endif
+    if (lib) return;
+    if (cupti_open(&lib) == OK) return;
+    print_message("skipped: %s\n", err_msg());
+    skip();
+}
+
+static int close_lib(void **state)
+{
+    (void)state;
+    cupti_close(lib);
+    return 0;
+}
+
+static void table_is_sound(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < metric_count(); i++) {
+        const struct metric *m = metric_at(i);
+        assert_true(m->id > 0 && m->key[0] && m->label[0] && m->meaning[0] && m->sets);
+        assert_ptr_equal(metric_by_id(m->id), m); /* ids and keys are unique */
+        assert_ptr_equal(metric_by_key(m->key), m);
+        assert_true(strlen(m->label) <= 20 && !strchr(m->key, ' '));
+        assert_true(!!(m->sets & METRIC_SET_PM) == (m->pm[0] != 0));
+        assert_true(!!(m->sets & ~(unsigned)METRIC_SET_PM) == (m->range[0] != 0));
+    }
+    assert_null(metric_at(metric_count()));
+    assert_null(metric_by_id(0));
+    assert_null(metric_by_key("no such key"));
+    assert_null(metric_by_key(NULL));
+}
+
+static void candidates_are_cut(void **state)
+{
+    (void)state;
+    char out[8];
+    assert_int_equal(metric_candidate("a|bb|ccc", 0, out, sizeof out), 1);
+    assert_string_equal(out, "a");
+    assert_int_equal(metric_candidate("a|bb|ccc", 2, out, sizeof out), 3);
+    assert_string_equal(out, "ccc");
+    assert_int_equal(metric_candidate("a|bb|ccc", 3, out, sizeof out), 0);
+    assert_int_equal(metric_candidate("", 0, out, sizeof out), 0);
+    assert_int_equal(metric_candidate("12345678", 0, out, sizeof out), 0); /* does not fit */
+}
+
+static bool has(const struct pack_set *s, uint16_t id, const char *prefix)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->ids[i] == id) return strncmp(s->names[i], prefix, strlen(prefix)) == 0;
+    return false;
+}
+
+/* The chips of the design: SM% in one pass by their triage metric, or not at all. */
+static void live_set_is_one_pass(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *chip, *sm; /* prefix of the SM% name, NULL = none on this chip */
+        size_t least;
+    } chips[] = {
+        {"GH100", "TriageCompute.sm__throughput", 11},
+        {"GB100", "TriageCompute.sm__throughput", 9},
+        {"AD102", "TriageSCG.sm__throughput", 6},
+        {"GA102", "TriageSCG.sm__throughput", 6},
+        {"GB10B", "TriageTop.sm__throughput", 5},
+        {"TU102", "SM.TriageA.sm__throughput", 4},
+        {"GA100", NULL, 4},
+        {"GB202", NULL, 4},
+        {"GB20B", NULL, 4},
+        {"GB110", NULL, 8},
+    };
+    need_lib();
+    for (size_t i = 0; i < sizeof chips / sizeof chips[0]; i++) {
+        struct pack_set s;
+        assert_int_equal(pack_pm_set(lib, chips[i].chip, NULL, &s), OK);
+        assert_int_equal(s.passes, 1);
+        assert_true(s.n >= chips[i].least);
+        assert_true(s.config_size > 0 && s.host);
+        assert_int_equal(has(&s, METRIC_SM, chips[i].sm ? chips[i].sm : "?"), chips[i].sm != NULL);
+        assert_true(has(&s, METRIC_SM_ACTIVE, ""));
+        pack_free(lib, &s);
+    }
+}
+
+static void exact_live_set_is_one_pass(void **state)
+{
+    (void)state;
+    need_lib();
+    size_t n = 0, known = 0;
+    const char *const *chips = pack_chips(lib, &n);
+    assert_true(n >= 25);
+    for (size_t i = 0; i < n; i++) {
+        struct pack_set s;
+        if (pack_range_set(lib, chips[i], METRIC_SET_LIVE, &s) != OK) {
+            assert_non_null(strstr(err_msg(), chips[i])); /* refused in words: GV11B */
+            continue;
+        }
+        known++;
+        bool old = strncmp(chips[i], "TU", 2) == 0 || strncmp(chips[i], "GV", 2) == 0;
+        assert_int_equal(s.passes, old ? 2 : 1);
+        assert_true(has(&s, METRIC_INST, "smsp__inst_executed.sum"));
+        assert_true(s.n + s.refused == 14 && s.n >= 12);
+        pack_free(lib, &s);
+    }
+    assert_true(known >= n - 1);
+}
+
+static void other_sets_pack(void **state)
+{
+    (void)state;
+    need_lib();
+    struct pack_set s;
+    unsigned sets[] = {METRIC_SET_SOL, METRIC_SET_PIPES, METRIC_SET_MEMORY, METRIC_SET_STALLS};
+    size_t most[] = {9, 3, 2, 7};
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pack_range_set(lib, "GH100", sets[i], &s), OK);
+        assert_int_equal(s.refused, 0);
+        assert_true(s.passes >= 1 && s.passes <= most[i]);
+        pack_free(lib, &s);
+    }
+}
+
+static void bad_names_poison_nothing(void **state)
+{
+    (void)state;
+    need_lib();
+    assert_false(pack_knows(lib, "GH100", CUPTI_TYPE_RANGE, "sm__no_such_thing.sum"));
+    assert_false(pack_knows(lib, "GH100", CUPTI_TYPE_RANGE, ""));
+    assert_true(pack_knows(lib, "GH100", CUPTI_TYPE_RANGE, "smsp__inst_executed.sum"));
+    struct pack_set s;
+    /* DRAM names are unknown on GB10B: the rest is there all the same. */
+    assert_int_equal(pack_range_set(lib, "GB10B", METRIC_SET_LIVE, &s), OK);
+    assert_int_equal(s.n, 12);
+    assert_non_null(strstr(s.refused_keys, "dram_pct"));
+    pack_free(lib, &s);
+    assert_int_equal(pack_range_set(lib, "NOCHIP", METRIC_SET_LIVE, &s), ERR_UNAVAILABLE);
+    assert_non_null(strstr(err_msg(), "newer than this CUPTI"));
+    assert_int_equal(pack_pm_set(lib, "GV100", NULL, &s), ERR_UNAVAILABLE);
+    assert_int_equal(pack_pm_set(lib, "GH100", "inst", &s), ERR_USAGE); /* exact only */
+    assert_int_equal(pack_pm_set(lib, "GH100", "sm_pct,tensor_pct", &s), OK);
+    assert_int_equal(s.n, 2);
+    pack_free(lib, &s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(table_is_sound),       cmocka_unit_test(candidates_are_cut),
+        cmocka_unit_test(live_set_is_one_pass), cmocka_unit_test(exact_live_set_is_one_pass),
+        cmocka_unit_test(other_sets_pack),      cmocka_unit_test(bad_names_poison_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, close_lib);
+}
