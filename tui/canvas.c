@@ -179,9 +179,9 @@ int canvas_wrap(struct canvas *c, struct area a, unsigned style, const char *tex
     for (; *text && row < a.h && a.w > 0; row++) {
         const char *next;
         size_t n = take_line(text, a.w, &next);
-        bool cut = row + 1 == a.h && *next;
-        canvas_printf(c, a.x, a.y + row, a.w - cut, style, "%.*s", (int)n, text);
-        if (cut) canvas_text(c, a.x + a.w - 1, a.y + row, 1, style, "…");
+        /* The last row takes the rest, and the ellipsis with it. */
+        if (row + 1 == a.h && *next) n = strcspn(text, "\n");
+        canvas_printf(c, a.x, a.y + row, a.w, style, "%.*s", (int)n, text);
         text = next;
     }
     return row;
