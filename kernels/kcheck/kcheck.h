@@ -93,6 +93,8 @@ struct check_job {
     uint64_t seed;
     int repeat;
     bool bench;
+    /* What the child runs; NULL: check_child. Tests put their own here. */
+    int (*child)(const struct check_job *job, int fd);
 };
 
 /* Runs in the child: writes records to fd and returns the exit status. */

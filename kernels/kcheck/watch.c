@@ -43,7 +43,7 @@ static enum status start_child(struct watch *w)
     if (w->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* no orphan on the GPU */
         close(p[0]);
-        _exit(check_child(w->job, p[1]));
+        _exit((w->job->child ? w->job->child : check_child)(w->job, p[1]));
     }
     close(p[1]);
     w->fd = p[0];

@@ -4,10 +4,14 @@
 
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -151,6 +155,134 @@ static void without_a_gpu_it_says_so(void **state)
     unsetenv("SASSTOP_LIBCUDA");
 }
 
+/* ---- children that behave as a kernel might make them ---- */
+
+static const struct shape three[] = {{64, 64, 256}, {65, 65, 256}, {66, 66, 256}};
+
+static void tell(int fd, uint32_t type, int a, int b, const char *text)
+{
+    struct check_record r = {.type = type, .a = a, .b = b, .n = b == CHECK_OK};
+    snprintf(r.text, sizeof r.text, "%s", text);
+    if (write(fd, &r, sizeof r) != (ssize_t)sizeof r) _exit(9);
+}
+
+static void one_good_then_begin_second(int fd)
+{
+    tell(fd, RECORD_DEVICE, 90, 0, "a GPU");
+    tell(fd, RECORD_BEGIN, 0, 0, "");
+    tell(fd, RECORD_SHAPE, 0, CHECK_OK, "");
+    tell(fd, RECORD_BEGIN, 1, 0, "");
+}
+
+static int child_killed(const struct check_job *job, int fd)
+{
+    (void)job;
+    one_good_then_begin_second(fd);
+    raise(SIGKILL);
+    return 0;
+}
+
+static int child_leaves(const struct check_job *job, int fd)
+{
+    (void)job;
+    one_good_then_begin_second(fd);
+    return 7;
+}
+
+static int child_stuck(const struct check_job *job, int fd)
+{
+    (void)job;
+    one_good_then_begin_second(fd);
+    for (;;) pause();
+    return 0;
+}
+
+static int child_sound(const struct check_job *job, int fd)
+{
+    one_good_then_begin_second(fd);
+    for (int i = 1; i < job->n_shapes; i++) tell(fd, RECORD_SHAPE, i, CHECK_OK, "");
+    tell(fd, RECORD_END, 0, 0, "");
+    return 0;
+}
+
+static int child_wrong(const struct check_job *job, int fd)
+{
+    (void)job;
+    one_good_then_begin_second(fd);
+    tell(fd, RECORD_SHAPE, 1, CHECK_FAILED, "3 outputs wrong");
+    tell(fd, RECORD_SHAPE, 2, CHECK_OK, "");
+    tell(fd, RECORD_SYMPTOM, 0, 0, "mixed");
+    tell(fd, RECORD_END, 0, 0, "");
+    return 0;
+}
+
+static int child_babbles(const struct check_job *job, int fd)
+{
+    (void)job;
+    tell(fd, RECORD_SHAPE, 99, CHECK_OK, "out of range");
+    tell(fd, RECORD_BEGIN, -5, 0, "");
+    tell(fd, 4711, 0, 0, "unknown type");
+    if (write(fd, "half", 4) != 4) return 1;
+    return 0;
+}
+
+static struct check_report *watch(int (*child)(const struct check_job *, int), const char *expect)
+{
+    static struct check_report report;
+    static struct variant v;
+    v = (struct variant){.kernel = "x_kd8", .family = "q4k_gemm", .broken = expect != NULL};
+    if (expect) snprintf(v.desc.expect, sizeof v.desc.expect, "%s", expect);
+    struct check_job job = {.variant = &v, .shapes = three, .n_shapes = 3, .child = child};
+    assert_int_equal(check_watch(&job, 1, &report), OK);
+    return &report;
+}
+
+static void a_dead_child_is_a_fault_where_it_was(void **state)
+{
+    (void)state;
+    struct check_report *r = watch(child_killed, NULL);
+    assert_false(r->ok);
+    assert_int_equal(r->results[0].disposition, CHECK_OK);
+    assert_int_equal(r->results[1].disposition, CHECK_FAULT);
+    assert_int_equal(r->results[2].disposition, CHECK_SKIPPED);
+    assert_non_null(strstr(r->results[1].why, "signal 9"));
+    assert_string_equal(r->device, "a GPU");
+    r = watch(child_leaves, NULL);
+    assert_int_equal(r->results[1].disposition, CHECK_FAULT);
+    assert_non_null(strstr(r->results[1].why, "status 7"));
+    assert_true(watch(child_killed, "fault")->ok);
+}
+
+static void a_silent_child_is_a_hang_and_is_ended(void **state)
+{
+    (void)state;
+    struct check_report *r = watch(child_stuck, NULL);
+    assert_false(r->ok);
+    assert_int_equal(r->results[1].disposition, CHECK_HANG);
+    assert_int_equal(r->results[2].disposition, CHECK_SKIPPED);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nothing left behind */
+    assert_true(watch(child_stuck, "hang")->ok);
+}
+
+static void a_broken_kernel_must_be_caught_for_its_own_reason(void **state)
+{
+    (void)state;
+    assert_true(watch(child_sound, NULL)->ok);
+    assert_false(watch(child_wrong, NULL)->ok);
+    assert_true(watch(child_wrong, "mixed")->ok);
+    assert_false(watch(child_wrong, "race")->ok);
+    assert_false(watch(child_sound, "mixed")->ok); /* went unnoticed */
+    assert_false(watch(child_stuck, "mixed")->ok);
+}
+
+static void nonsense_from_a_child_is_contained(void **state)
+{
+    (void)state;
+    struct check_report *r = watch(child_babbles, NULL);
+    assert_false(r->ok);
+    assert_int_equal(r->results[0].disposition, CHECK_FAULT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +292,10 @@ int main(void)
         cmocka_unit_test(zeros_must_be_exact),
         cmocka_unit_test(samples_hold_every_tile_edge),
         cmocka_unit_test(without_a_gpu_it_says_so),
+        cmocka_unit_test(a_dead_child_is_a_fault_where_it_was),
+        cmocka_unit_test(a_silent_child_is_a_hang_and_is_ended),
+        cmocka_unit_test(a_broken_kernel_must_be_caught_for_its_own_reason),
+        cmocka_unit_test(nonsense_from_a_child_is_contained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
