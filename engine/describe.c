@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/version.h"
+#include "engine/describe_cubin.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -84,21 +85,28 @@ void describe_kernels(struct engine *e)
         COPY(d.cls, k->cls);
         emit_send(e->emit, FRAME_KERNEL_DEF, &d);
     }
+    for (uint32_t i = 0; i < n; i++) describe_cubin(e, list, i);
 }
 
-/* What the kernels list holds of families that have more than one entry can be flipped to. */
+/* What can be flipped to: entries of families that have a selection. Each is tried, so that one
+ * that can't run here says so before it is asked for. */
 void describe_variants(struct engine *e)
 {
     const struct kernel_info *list;
-    uint32_t n = e->bo->kernels(e->b, &list);
+    uint32_t n = e->bo->kernels(e->b, &list), kd, old_kd;
+    const char *now, *old;
     for (uint32_t i = 0; i < n; i++) {
-        const char *now;
-        uint32_t kd;
         struct msg_variant_def d = {.kd = list[i].kd, .ok = 1};
-        if (!e->bo->selected(e->b, list[i].family, &now, &kd)) continue;
+        if (!e->bo->selected(e->b, list[i].family, &old, &old_kd)) continue;
         COPY(d.family, list[i].family);
         COPY(d.variant, list[i].variant);
         COPY(d.note, list[i].note);
+        if (e->bo->select(e->b, d.family, d.variant, d.kd) != OK) {
+            d.ok = 0;
+            COPY(d.why, err_msg());
+        } else if (e->bo->selected(e->b, d.family, &now, &kd)) {
+            (void)e->bo->select(e->b, d.family, old, old_kd); /* it ran before */
+        }
         emit_send(e->emit, FRAME_VARIANT_DEF, &d);
     }
 }

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "engine/collect.h"
+#include "engine/doctor_print.h"
 #include "engine/logits.h"
 
 #include <stdio.h>
@@ -300,5 +301,5 @@ static int run_stream(struct engine *e)
 int engine_run(const struct options *opt)
 {
     struct engine e = {.opt = opt};
-    return run_stream(&e);
+    return opt->doctor ? doctor_print(opt->json) : run_stream(&e);
 }

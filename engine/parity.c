@@ -2,8 +2,8 @@
  * The gate of a flip; see parity.h. Shapes are those of the Q4_K products in the prefill list.
  *
  * kcheck is run from the folder of this program as
- *   kcheck --variant NAME_kdN --shapes MxNxK,... --json
- * and only its exit status and its JSON are believed: 0 and every outcome "ok".
+ *   kcheck --variant NAME_kdN --shapes M,N,K;... --json
+ * and only its JSON is believed: every outcome "ok". Figures that it lacks are sent as NaN.
  */
 #include "engine/parity.h"
 

@@ -12,7 +12,6 @@
 enum {
     PARITY_SHAPES = 16,                   /* different shapes of a model */
     PARITY_KEPT = 128,                    /* outcomes kept */
-    PARITY_CHILD_NS_PER_SHAPE = 20000000, /* unused time is not waited for */
 };
 
 /* Whether the variant may run; `why` gets the reason when not, else what was checked. */

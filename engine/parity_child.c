@@ -9,6 +9,7 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -90,16 +91,17 @@ static bool collect_answer(struct engine *e, pid_t pid, int fd, struct buf *answ
     }
 }
 
-static double number(const cJSON *o, const char *key)
-{
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
-    return cJSON_IsNumber(v) ? v->valuedouble : 0;
-}
-
 static const char *string(const cJSON *o, const char *key)
 {
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
     return cJSON_IsString(v) ? v->valuestring : "";
+}
+
+/* NAN when kcheck has no figure. */
+static double figure(const cJSON *o, const char *key)
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
+    return cJSON_IsNumber(v) ? v->valuedouble : (double)NAN;
 }
 
 /* The outcome of one shape among kcheck's results. */
@@ -108,14 +110,17 @@ static void take_result(const cJSON *results, struct msg_parity *p)
     const cJSON *r;
     cJSON_ArrayForEach(r, results)
     {
-        const cJSON *shape = cJSON_GetObjectItemCaseSensitive(r, "shape");
-        if (!shape || number(shape, "m") != p->m || number(shape, "n") != p->n ||
-            number(shape, "k") != p->k)
-            continue;
-        snprintf(p->state, sizeof p->state, "%s", string(r, "state"));
-        snprintf(p->text, sizeof p->text, "%s", string(r, "text"));
-        p->nmse = number(r, "nmse");
-        p->worst = number(r, "worst");
+        const char *state = string(r, "disposition");
+        if (figure(r, "m") != p->m || figure(r, "n") != p->n || figure(r, "k") != p->k) continue;
+        /* Not tried, since another shape had ended the child: nothing is known of this one. */
+        if (!strcmp(state, "skipped")) state = "unavailable";
+        snprintf(p->state, sizeof p->state, "%s", state);
+        snprintf(p->text, sizeof p->text, "%s", string(r, "why"));
+        p->nmse = figure(r, "nmse");
+        p->worst = (double)NAN; /* kcheck gives it as a share of its limit */
+        if (!strcmp(state, "ok"))
+            snprintf(p->text, sizeof p->text, "worst element at %.2g of its limit",
+                     figure(r, "worst"));
         return;
     }
     all(p, 1, "failed", "kcheck said nothing about this shape");
@@ -140,14 +145,14 @@ static void read_answer(const struct buf *answer, int wstatus, struct msg_parity
 
 void parity_child(struct engine *e, struct msg_parity *p, unsigned n)
 {
-    char path[4096], kernel[80], shapes[PARITY_CHILD_S * 40];
+    char path[4096], kernel[80], shapes[PARITY_CHILD_SHAPES * 36];
     char *argv[] = {path, "--variant", kernel, "--shapes", shapes, "--json", NULL};
     struct buf answer = {0};
     size_t at = 0;
     int fd = -1, wstatus = 0;
     snprintf(kernel, sizeof kernel, "%s_kd%u", p[0].variant, p[0].kd);
     for (unsigned i = 0; i < n && at < sizeof shapes; i++)
-        at += (size_t)snprintf(shapes + at, sizeof shapes - at, "%s%ux%ux%u", i ? "," : "", p[i].m,
+        at += (size_t)snprintf(shapes + at, sizeof shapes - at, "%s%u,%u,%u", i ? ";" : "", p[i].m,
                                p[i].n, p[i].k);
     if (!kcheck_path(path, sizeof path)) {
         all(p, n, "unavailable", "kcheck is not beside this program: run make");

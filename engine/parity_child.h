@@ -4,7 +4,10 @@
 
 #include "engine/engine.h"
 
-enum { PARITY_CHILD_S = 120 }; /* then the child is killed and the state is "hang" */
+enum {
+    PARITY_CHILD_S = 120, /* then the child is killed and the state is "hang" */
+    PARITY_CHILD_SHAPES = 16,
+};
 
 /* Checks p[0..n-1], all of one variant and KD, and fills in state, nmse, worst and text. Sends
  * PROGRESS while it waits. Launching thread. */
