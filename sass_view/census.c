@@ -1,9 +1,10 @@
 /*
  * Job: count a kernel's instructions by key and class.
  *
- * Invariants: each instruction that isn't padding is counted once in `rows` and once in `classes`,
- * in the same scopes, so both add up to `sum`. Keys are gathered in a hash table of open addressing
- * that is then sorted. To add a figure: a field in census.h, its line in copy_figures().
+ * Invariants: each instruction that is neither padding nor a dummy is counted once in `rows` and
+ * once in `classes`, in the same scopes, so both add up to `sum`. Keys are gathered in a hash table
+ * of open addressing that is then sorted. To add a figure: a field in census.h, its line in
+ * copy_figures().
  */
 #include "sass_view/census.h"
 #include <stdlib.h>
@@ -66,6 +67,10 @@ static enum status count_all(struct census *s, const struct flow *f, struct tabl
         const struct insn *in = &f->insns[i];
         if (f->padding[i]) {
             s->padding++;
+            continue;
+        }
+        if (in->flags & INSN_DUMMY) {
+            s->dummies++;
             continue;
         }
         struct census_row *r = table_row(t, in);

@@ -3,9 +3,10 @@
  *
  * Counting rules. Padding is left out and counted apart: what follows the last instruction that can
  * be reached (the branch to itself that ends a kernel, and NOPs), in each function of the section.
- * So total + padding == instructions in .text.K; the rows' totals and the classes' totals each add
- * up to `total`; likewise for the in-loop and hot-loop figures. Unknown opcodes are rows and a
- * class of their own.
+ * Compiler-made dummies (an HGMMA with no destination and no operands) are left out and counted
+ * apart too. So total + padding + dummies == instructions in .text.K; the rows' totals and the
+ * classes' totals each add up to `total`; likewise for the in-loop and hot-loop figures. Unknown
+ * opcodes are rows and a class of their own.
  *
  * Loops are natural loops of the flow graph (flow.h). `in_loop` counts instructions inside any
  * loop, `hot` those of the hot loop's body. The hot loop is chosen by structure: among the loops
@@ -39,7 +40,7 @@ struct census {
     uint64_t file_hash, code_hash;
     int regs, smem, stack, barriers, max_threads, param_bytes; /* CUBIN_UNKNOWN when not stated */
     int spill_bytes; /* stores + loads, a thread; CUBIN_UNKNOWN */
-    uint32_t total, padding, unknown;
+    uint32_t total, padding, dummies, unknown;
     uint32_t sum[CENSUS_SCOPES]; /* sum[CENSUS_ALL] == total */
     uint32_t classes[INSN_CLASSES][CENSUS_SCOPES];
     struct census_row *rows; /* most first, then by key */

@@ -16,6 +16,7 @@
 #define XXH_STATIC_LINKING_ONLY /* for the size of the state */
 #include <xxhash.h>
 
+enum { STO_ENTRY = 0x10 }; /* st_other of a kernel */
 enum { EM_NVIDIA_CUDA = 190, SECTIONS_MAX = 65000, SYMBOLS_MAX = 1 << 20 };
 
 static const char *table_string(const struct cubin_section *tab, uint64_t off)
@@ -130,7 +131,8 @@ static enum status read_symbols(struct cubin *c, const char *label)
                                         .value = s.st_value,
                                         .size = s.st_size,
                                         .section = s.st_shndx,
-                                        .info = s.st_info};
+                                        .info = s.st_info,
+                                        .other = s.st_other};
     }
     p->nsyms = n;
     return OK;
@@ -159,6 +161,7 @@ static enum status read_funcs(const struct cubin_priv *p, struct cubin_kernel *k
             if (s->section != text || ELF64_ST_TYPE(s->info) != STT_FUNC) continue;
             if (s->value >= k->code_size || s->size > k->code_size - s->value || s->value % 16)
                 continue;
+            if (s->other & STO_ENTRY) k->entry = true;
             if (pass)
                 k->funcs[n] = (struct cubin_func){s->name, (uint32_t)s->value, (uint32_t)s->size};
             n++;

@@ -36,6 +36,7 @@ struct cubin_kernel {
     const uint8_t *code; /* bytes of .text.K: body, local callees and padding */
     uint32_t code_size;  /* multiple of 16 */
     uint64_t code_hash;  /* xxh64 of .text.K followed by .nv.info.K: the kernel's identity */
+    bool entry;          /* launchable; false: a device function compiled apart (-rdc) */
     int regs;            /* registers a thread */
     int smem; /* static shared memory a block, bytes, without the 1 KiB reserved on sm_90+ */
     int smem_reserved; /* the reserved bytes that the section counts in, 0 below sm_90 */

@@ -20,7 +20,7 @@ struct cubin_sym {
     const char *name;
     uint64_t value, size;
     uint16_t section;
-    uint8_t info;
+    uint8_t info, other;
 };
 
 struct cubin_priv {

@@ -207,7 +207,7 @@ static void put_wgmma(struct insn *in, unsigned n, unsigned k)
     char s[24];
     snprintf(s, sizeof s, ".64x%ux%u", n, k);
     key_put(in, s);
-    if (in->dst == 255 && in->a == 255 && insn_bits(in, 32, 6) == 63) in->flags |= INSN_DUMMY;
+    if (in->dst == 255 && insn_bits(in, 24, 6) == 63) in->flags |= INSN_DUMMY;
 }
 
 static void rule_hgmma(struct insn *in)

@@ -102,10 +102,11 @@ static enum status list_kernel(struct job *j, const struct cubin_kernel *k)
     struct census s;
     enum status st = census_make(&s, j->cubin, k);
     if (st) return st;
-    printf("%8u %5s %7s %7s %6s %4s %7s %9s  %s\n", s.total, number(k->regs, b[0]),
+    printf("%8u %5s %7s %7s %6s %4s %7s %9s  %s%s\n", s.total, number(k->regs, b[0]),
            number(k->smem, b[1]), number(spill_bytes(k), b[2]), number(k->stack, b[3]),
            number(k->barriers, b[4]), number(k->max_threads, b[5]),
-           number(blocks_per_sm(j->cubin, k), b[6]), safe(k->name));
+           number(blocks_per_sm(j->cubin, k), b[6]), safe(k->name),
+           k->entry ? "" : "  (device function)");
     census_free(&s);
     return OK;
 }
@@ -138,6 +139,7 @@ static void print_figures(const struct cubin *c, const struct cubin_kernel *k,
            number(s->stack, b[3]), number(s->barriers, b[4]), number(s->max_threads, b[5]),
            number(blocks_per_sm(c, k), b[6]));
     printf("  instructions %u, and %u of padding left out", s->total, s->padding);
+    if (s->dummies) printf("; %u compiler-made dummies left out", s->dummies);
     if (s->unknown) printf("; %u unknown to the opcode table", s->unknown);
     putchar('\n');
     if (!s->loops_known)
@@ -236,6 +238,7 @@ static bool fill_object(cJSON *o, const struct job *j, const struct cubin_kernel
            add_hash(o, "code_hash", s->code_hash) &&
            cJSON_AddNumberToObject(o, "total", s->total) &&
            cJSON_AddNumberToObject(o, "padding", s->padding) &&
+           cJSON_AddNumberToObject(o, "dummies", s->dummies) &&
            cJSON_AddNumberToObject(o, "unknown", s->unknown) && add_counts(o, s, CENSUS_ALL) &&
            add_scope(o, "in_loop", s, CENSUS_LOOP) && add_scope(o, "hot_loop", s, CENSUS_HOT) &&
            add_number(o, "regs", s->regs) && add_number(o, "smem", s->smem) &&

@@ -60,6 +60,7 @@ static void kernel_figures(void **state)
         const struct cubin_kernel *f = cubin_find_kernel(&c, "frame");
         assert_non_null(k);
         assert_null(cubin_find_kernel(&c, "tiny"));
+        assert_true(k->entry && f->entry);
         assert_int_equal(k->regs, rows[i].regs);
         assert_int_equal(k->smem, 6144);
         assert_int_equal(k->smem_reserved, rows[i].reserved);

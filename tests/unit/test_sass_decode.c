@@ -213,6 +213,16 @@ static void branch_targets(void **state)
     assert_true(in.flags & INSN_BRANCH);
 }
 
+static void compiler_made_dummy(void **state)
+{
+    (void)state;
+    /* wgmma.commit_group with no fresh MMA: HGMMA RZ, gdesc[URZ], RZ. Beside it, a real one. */
+    assert_true(decode(90, UINT64_C(0x000000003fff79f0), UINT64_C(0x000fe6000c0000ff), 0).flags &
+                INSN_DUMMY);
+    assert_false(decode(90, UINT64_C(0x00000000041879f0), UINT64_C(0x000fe2000c0008ff), 0).flags &
+                 INSN_DUMMY);
+}
+
 static void guards(void **state)
 {
     (void)state;
@@ -270,10 +280,15 @@ static void every_opcode_decodes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_of_our_kernels),     cmocka_unit_test(same_bits_other_arch),
-        cmocka_unit_test(unknown_keeps_its_number), cmocka_unit_test(unknown_width_is_said),
-        cmocka_unit_test(branch_targets),           cmocka_unit_test(guards),
-        cmocka_unit_test(control_fields),           cmocka_unit_test(every_opcode_decodes),
+        cmocka_unit_test(words_of_our_kernels),
+        cmocka_unit_test(same_bits_other_arch),
+        cmocka_unit_test(unknown_keeps_its_number),
+        cmocka_unit_test(unknown_width_is_said),
+        cmocka_unit_test(branch_targets),
+        cmocka_unit_test(compiler_made_dummy),
+        cmocka_unit_test(guards),
+        cmocka_unit_test(control_fields),
+        cmocka_unit_test(every_opcode_decodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
