@@ -84,7 +84,7 @@ struct kernel_family {
 /* Arguments of every kernel of q4k_gemm, in order:
  *   const uint8_t *w   Q4_K super-blocks, m rows of k/256 * 144 bytes, 16-byte aligned
  *   const uint8_t *a   q8 chunks, n tokens of k/32 * 40 bytes, 8-byte aligned
- *   float *y           y[token * m + row]
+ *   float *y           y[token * m + row], 8-byte aligned
  *   int m, n, k
  * Every m, n >= 1; k a multiple of 256. */
 

@@ -183,12 +183,13 @@ static enum status check_one(const struct options *o, const struct registry *reg
     return OK;
 }
 
-static enum status check_all(const struct options *o, const struct registry *reg, int *bad,
-                             int *done)
+static enum status check_pass(const struct options *o, const struct registry *reg, bool broken,
+                              int *bad, int *done)
 {
     for (int i = 0; i < registry_count(reg); i++) {
         const struct variant *v = registry_get(reg, i);
         bool ok = false;
+        if (v->broken != broken) continue;
         if (o->variant ? strcmp(o->variant, v->kernel) != 0 : !family_find(v->family)) continue;
         if (!family_find(v->family))
             return err_set(ERR_USAGE, "%s is of family %s, which has no contract to check by",
@@ -198,6 +199,16 @@ static enum status check_all(const struct options *o, const struct registry *reg
         *bad += !ok;
         ++*done;
     }
+    return OK;
+}
+
+/* The broken ones last: what they do to the device must not colour the others' results. */
+static enum status check_all(const struct options *o, const struct registry *reg, int *bad,
+                             int *done)
+{
+    enum status st = check_pass(o, reg, false, bad, done);
+    if (st == OK) st = check_pass(o, reg, true, bad, done);
+    if (st != OK) return st;
     if (*done == 0 && o->variant)
         return err_set(ERR_USAGE, "no kernel %s in %s; kcheck --list shows what is there",
                        o->variant, registry_dir(reg));

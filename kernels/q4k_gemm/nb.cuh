@@ -2,10 +2,11 @@
  * The nb body: weights stay raw nibbles in shared memory and are unpacked in registers. 64 tokens
  * x 128 rows a block, a warp 16 rows x 64 tokens (4 groups x 2 = 8 chains), two blocks an SM.
  *
- * Knob: UNROLL = the loop over staged chunks fully unrolled; then the two chunks that share a word
- * of nibbles stand in one basic block and the compiler reads each word once.
- * Per warp and super-block that is LDS.32 16 (words), LDS.64 32 (scales of tokens r, r + 8),
- * LDS.128 16 (two {dsv, dmv} per 8 rows), LDSM.x4 32, IMMA 64.
+ * Knobs: STRIDE = bytes from row to row of nibbles: at 128 the eight rows of a fragment start on
+ * the same bank, at 144 on eight different ones. UNROLL = the loop over staged chunks fully
+ * unrolled; then the two chunks that share a word of nibbles stand in one basic block and the
+ * compiler reads each word once. Per warp and super-block that is LDS.32 16 (words), LDS.64 32
+ * (scales of tokens r, r + 8), LDS.128 16 (two {dsv, dmv} per 8 rows), LDSM.x4 32, IMMA 64.
  */
 #ifndef KERNELS_Q4K_GEMM_NB_CUH
 #define KERNELS_Q4K_GEMM_NB_CUH
@@ -17,18 +18,18 @@ namespace q4k
 namespace nb
 {
 
-enum { TOKENS = 64, ROWS = 128, STRIDE = 128 };
+enum { TOKENS = 64, ROWS = 128 };
 
-/* Dynamic shared memory, in this order; the last three per staged chunk. */
+/* Dynamic shared memory, in this order; the last three per staged chunk, after ROWS * STRIDE of
+ * nibbles. */
 enum {
-    QB_BYTES = ROWS * STRIDE,
     SDS_CHUNK = ROWS * 8,
     QA_CHUNK = TOKENS * 32,
     SDA_CHUNK = TOKENS / 2 * 8, /* {da f16, da f16, sa i16, sa i16} of tokens r and r + 8 */
 };
 
 /* Two threads a row, 64 bytes of nibbles each. */
-__device__ __forceinline__ void stage_b(const args &g, int row0, int sb)
+template <int STRIDE> __device__ __forceinline__ void stage_b(const args &g, int row0, int sb)
 {
     const int row = threadIdx.x >> 1, half = threadIdx.x & 1;
     const uint4 *src = (const uint4 *)block_ptr(g, row0 + row, sb) + 1 + half * 4;
@@ -40,6 +41,7 @@ __device__ __forceinline__ void stage_b(const args &g, int row0, int sb)
     for (int i = 0; i < 4; i++) dst[i] = v[i];
 }
 
+template <int STRIDE>
 __device__ __forceinline__ void load_b(uint32_t (&b)[2][2], int p, int high, int j0w, int lane)
 {
     const uint32_t M = 0x0f0f0f0fu;
@@ -52,16 +54,16 @@ __device__ __forceinline__ void load_b(uint32_t (&b)[2][2], int p, int high, int
     }
 }
 
-template <int KD>
+template <int KD, int STRIDE>
 __device__ __forceinline__ void chunk_step(float (&sum)[32], int c, int sub0, int j0w, int lane)
 {
-    const uint8_t *sds = smem + QB_BYTES + c * SDS_CHUNK;
-    const uint8_t *qa = smem + QB_BYTES + KD * SDS_CHUNK + c * QA_CHUNK;
-    const uint8_t *sda = smem + QB_BYTES + KD * (SDS_CHUNK + QA_CHUNK) + c * SDA_CHUNK;
+    const uint8_t *sds = smem + ROWS * STRIDE + c * SDS_CHUNK;
+    const uint8_t *qa = smem + ROWS * STRIDE + KD * SDS_CHUNK + c * QA_CHUNK;
+    const uint8_t *sda = smem + ROWS * STRIDE + KD * (SDS_CHUNK + QA_CHUNK) + c * SDA_CHUNK;
     uint32_t b[2][2];
     float4 s[2];
     /* sub0 is even: written so that the compiler sees the parity. */
-    load_b(b, (sub0 >> 1) + (c >> 1), c & 1, j0w, lane);
+    load_b<STRIDE>(b, (sub0 >> 1) + (c >> 1), c & 1, j0w, lane);
 #pragma unroll
     for (int nh = 0; nh < 2; nh++)
         s[nh] = *(const float4 *)(sds + (j0w + nh * 8 + (lane & 3) * 2) * 8);
@@ -88,11 +90,11 @@ __device__ __forceinline__ void chunk_step(float (&sum)[32], int c, int sub0, in
     }
 }
 
-template <int KD>
+template <int KD, int STRIDE>
 __device__ __forceinline__ void stage(const args &g, int token0, int row0, int sb, int sub0)
 {
-    uint8_t *sds = smem + QB_BYTES, *qa = sds + KD * SDS_CHUNK, *sda = qa + KD * QA_CHUNK;
-    if (sub0 == 0) stage_b(g, row0, sb);
+    uint8_t *sds = smem + ROWS * STRIDE, *qa = sds + KD * SDS_CHUNK, *sda = qa + KD * QA_CHUNK;
+    if (sub0 == 0) stage_b<STRIDE>(g, row0, sb);
     stage_scales<KD>(g, (float2 *)sds, row0, sb, sub0);
     stage_a<KD, TOKENS>(g, qa, token0, sb * CHUNKS + sub0,
                         [&](int c, int token, uint32_t da_bits, int32_t sa) {
@@ -104,7 +106,7 @@ __device__ __forceinline__ void stage(const args &g, int token0, int row0, int s
                         });
 }
 
-template <int KD, bool UNROLL> __device__ __forceinline__ void body(const args g)
+template <int KD, bool UNROLL, int STRIDE = 128> __device__ __forceinline__ void body(const args g)
 {
     const int lane = threadIdx.x & 31, j0w = (threadIdx.x >> 5) * 16;
     const int token0 = blockIdx.x * TOKENS, row0 = blockIdx.y * ROWS;
@@ -113,10 +115,11 @@ template <int KD, bool UNROLL> __device__ __forceinline__ void body(const args g
     for (int sb = 0; sb < g.k / 256; sb++) {
 #pragma unroll 1
         for (int sub0 = 0; sub0 < CHUNKS; sub0 += KD) {
-            stage<KD>(g, token0, row0, sb, sub0);
+            stage<KD, STRIDE>(g, token0, row0, sb, sub0);
             __syncthreads();
 #pragma unroll(UNROLL ? KD : 1)
-            for (int c = 0; c < KD; c++) chunk_step<KD>(sum, c, KD == CHUNKS ? 0 : sub0, j0w, lane);
+            for (int c = 0; c < KD; c++)
+                chunk_step<KD, STRIDE>(sum, c, KD == CHUNKS ? 0 : sub0, j0w, lane);
             __syncthreads();
         }
     }
@@ -134,8 +137,9 @@ template <int KD, bool UNROLL> __device__ __forceinline__ void body(const args g
 } // namespace nb
 } // namespace q4k
 
-#define NB_BUFFERS(KD)                                                                             \
-    .n_buffers = 4, .buffers = {{"b_nibbles", q4k::nb::QB_BYTES},                                  \
+#define NB_BUFFERS(KD) NB_BUFFERS_AT(KD, 128)
+#define NB_BUFFERS_AT(KD, STRIDE)                                                                  \
+    .n_buffers = 4, .buffers = {{"b_nibbles", q4k::nb::ROWS * (STRIDE)},                           \
                                 {"b_scales", (KD)*q4k::nb::SDS_CHUNK},                             \
                                 {"a_int8", (KD)*q4k::nb::QA_CHUNK},                                \
                                 {"a_scales", (KD)*q4k::nb::SDA_CHUNK}}
