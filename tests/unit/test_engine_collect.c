@@ -1,0 +1,166 @@
+/* From counter sources to frames: a whole synthetic session, folded by the model. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "session/model.h"
+#include "tests/lib/engine_child.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define WORDS(...) ((const char *const[]){"--backend", "cpu", "--threads", "2", __VA_ARGS__, NULL})
+
+/* Runs it to its end; the caller frees the session. */
+static void fold(const char *const *words, struct session *s, uint64_t hashes[2])
+{
+    struct engine_child c;
+    struct frame f;
+    struct msg_round r;
+    assert_int_equal(session_init(s), OK);
+    engine_child_start(&c, words);
+    while (engine_child_next(&c, &f)) {
+        assert_int_equal(session_apply(s, &f), OK);
+        if (f.type != FRAME_ROUND) continue;
+        assert_int_equal(proto_decode(&f, &r, sizeof r), OK);
+        hashes[r.counted] = r.output_hash;
+    }
+    int status = engine_child_wait(&c);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), EXIT_OK);
+    assert_int_equal(s->garbled_frames, 0);
+    assert_int_equal(s->unknown_frames, 0);
+}
+
+static const struct row *row_of(const struct session *s, const char *kernel, const char *role)
+{
+    for (uint32_t i = 0; i < s->nrows; i++)
+        if (!strcmp(s->kernels[s->rows[i].def.kernel].def.name, kernel) &&
+            !strcmp(s->rows[i].def.role, role))
+            return &s->rows[i];
+    return NULL;
+}
+
+static void synthetic_figures_reach_their_rows(void **state)
+{
+    (void)state;
+    static struct session s;
+    uint64_t hashes[2] = {1, 2};
+    fold(WORDS("--sources", "synth", "--rounds", "24", "--bench", "pp64,tg4", "--schedule", "1:1"),
+         &s, hashes);
+    assert_true(hashes[0] == hashes[1]); /* counting changes no token */
+    const struct row *row = row_of(&s, "tiles_kd8", "ffn_gate");
+    assert_non_null(row);
+    assert_true(row->calls > 0);
+    assert_string_equal(row->time_source, "synth");
+    /* Rows whose launches are longer than the sampling period have a steady SM%. */
+    struct value sm = {.state = VALUE_UNAVAILABLE};
+    for (uint32_t i = 0; i < s.nrows && sm.state != VALUE_OK; i++)
+        sm = row_metric_steady(&s, &s.rows[i], "sm_pct");
+    assert_int_equal(sm.state, VALUE_OK);
+    assert_true(sm.v > 0 && sm.v <= 100);
+    assert_string_equal(sm.source, "synth");
+    struct value inst = row_metric_exact(&s, row, "inst");
+    assert_int_equal(inst.state, VALUE_OK);
+    assert_true(inst.v > 0);
+    assert_true(s.nstalls > 0);
+    assert_string_equal(s.stalls[0].source, "synth");
+    assert_true(s.stalls[0].samples > 0);
+    assert_true(session_current(&s)->timed_rounds > 0);
+    assert_true(session_current(&s)->counted_rounds > 0);
+    session_free(&s);
+}
+
+/* A source that is refused costs its figures and says why; the rest goes on. */
+static void a_refused_source_says_why(void **state)
+{
+    (void)state;
+    static struct session s;
+    uint64_t hashes[2] = {1, 2};
+    setenv("SASSTOP_SYNTH_SCRIPT", "no-privilege@pm", 1);
+    fold(WORDS("--sources", "synth", "--rounds", "8", "--bench", "pp16,tg2", "--schedule", "1:1"),
+         &s, hashes);
+    unsetenv("SASSTOP_SYNTH_SCRIPT");
+    const struct msg_source *pm = session_source(&s, "pm");
+    assert_non_null(pm);
+    assert_string_equal(pm->state, "unavailable");
+    assert_true(strlen(pm->why) > 10);
+    const struct row *row = row_of(&s, "tiles_kd8", "ffn_gate");
+    assert_non_null(row);
+    assert_true(row->calls > 0); /* spans still come */
+    struct value sm = row_metric_steady(&s, row, "sm_pct");
+    assert_int_not_equal(sm.state, VALUE_OK);
+    session_free(&s);
+}
+
+static void an_overflowed_window_gives_no_figure(void **state)
+{
+    (void)state;
+    static struct session s;
+    uint64_t hashes[2] = {1, 2};
+    setenv("SASSTOP_SYNTH_SCRIPT", "overflow@pm", 1);
+    fold(WORDS("--sources", "synth", "--rounds", "4", "--bench", "pp16,tg2", "--schedule", "1:1"),
+         &s, hashes);
+    unsetenv("SASSTOP_SYNTH_SCRIPT");
+    assert_true(s.last_window.window > 0);
+    assert_true(s.last_window.overflow);
+    const struct row *row = row_of(&s, "tiles_kd8", "ffn_gate");
+    assert_non_null(row);
+    assert_int_not_equal(row_metric_steady(&s, row, "sm_pct").state, VALUE_OK);
+    session_free(&s);
+}
+
+static void without_sources_the_clock_times_operators(void **state)
+{
+    (void)state;
+    static struct session s;
+    uint64_t hashes[2] = {1, 2};
+    fold(WORDS("--rounds", "4", "--bench", "pp16,tg2"), &s, hashes);
+    const struct row *row = row_of(&s, "tiles_kd8", "ffn_gate");
+    assert_non_null(row);
+    assert_string_equal(row->time_source, "clock");
+    assert_int_equal(row->calls, 2); /* two layers, one counted round */
+    assert_true(row->def.macs == 512.0 * 256 * 16);
+    assert_int_equal(row_us(&s, row).state, VALUE_OK);
+    assert_int_not_equal(row_metric_best(&s, row, "sm_pct").state, VALUE_OK);
+    const struct row *decode = row_of(&s, "q4k_gemv", "ffn_gate");
+    assert_non_null(decode);
+    assert_string_equal(decode->def.phase, "decode");
+    assert_int_equal(decode->calls, 4);
+    assert_string_equal(session_source(&s, "pm")->state, "unavailable");
+    session_free(&s);
+    fold(WORDS("--rounds", "4", "--bench", "pp16,tg2", "--sources", "none"), &s, hashes);
+    assert_int_equal(session_current(&s)->counted_rounds, 0);
+    assert_string_equal(session_source(&s, "pm")->state, "off");
+    session_free(&s);
+}
+
+static void a_source_that_is_none_is_refused(void **state)
+{
+    (void)state;
+    struct engine_child c;
+    struct msg_bye bye;
+    engine_child_start(&c, WORDS("--sources", "pm,moon"));
+    assert_true(engine_child_until(&c, FRAME_BYE, &bye, sizeof bye));
+    assert_non_null(strstr(bye.text, "moon"));
+    int status = engine_child_wait(&c);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_USAGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(synthetic_figures_reach_their_rows),
+        cmocka_unit_test(a_refused_source_says_why),
+        cmocka_unit_test(an_overflowed_window_gives_no_figure),
+        cmocka_unit_test(without_sources_the_clock_times_operators),
+        cmocka_unit_test(a_source_that_is_none_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
