@@ -132,7 +132,8 @@ static void ask(struct doctor *d, enum counter_role role, const struct counter_e
 
 void doctor_run(struct doctor *d, int device)
 {
-    struct driver *drv = NULL;
+    static struct driver
+        *drv; /* stays open, like the context: CUPTI's threads may still use them */
     struct drv_ctx *ctx;
     *d = (struct doctor){.admin_only = -1};
     read_machine(d);
@@ -141,7 +142,6 @@ void doctor_run(struct doctor *d, int device)
     struct counter_env env = {.lib = lib, .driver = gpu ? drv : NULL, .ctx = ctx, .device = device};
     for (int r = 0; r < COUNTER_ROLES; r++) ask(d, (enum counter_role)r, &env);
     cupti_close(lib);
-    /* The context and driver stay: CUPTI's threads may still use them. The process ends soon. */
 }
 
 /* ---- text ---- */

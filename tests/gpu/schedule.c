@@ -33,7 +33,9 @@ enum {
     GROUPS = 6,
     ROUND_LAUNCHES = GROUPS * STAND_IN_KERNELS,
     BASE_ROUNDS = 200,
-    ROUNDS_CAP = 1 << 16
+    ROUNDS_CAP = 1 << 16,
+    PM_NS = 20000,
+    PIECE = 64
 };
 
 /* Tags count launches from 1 and kernels go round in the stand-in's order: a tag tells its kernel.
@@ -284,6 +286,12 @@ static void check_pm(struct run *r, struct found_joined *j, size_t inside)
               live, whole);
     else
         skip("live SM% against range", "this chip has no one-pass SM%");
+    /* Decoded in pieces of PIECE samples: none may go missing at the seams. */
+    double us = (double)(f->sum[COUNTER_PM].end_ns - f->sum[COUNTER_PM].start_ns);
+    double expected = us * 1000 / PM_NS;
+    check((double)f->n_samples > 0.8 * expected && (double)f->n_samples < 1.1 * expected,
+          "samples of a window", "%zu in %.1f ms of windows, %.0f expected", f->n_samples,
+          us * 1e-3, expected);
     check(f->overflows[COUNTER_PM] == 0, "pm overflow", "%u windows", f->overflows[COUNTER_PM]);
 }
 
@@ -359,6 +367,7 @@ static int run_clean(const char *cubin, int rounds)
     if (stand_in_open(&w, cubin) != OK) return EXIT_UNAVAILABLE;
     time_rounds(&w, &t, rounds, &tag);
     printf("%.6f\n", found_quantile(t.ms, t.n, 0.5));
+    free(t.ms);
     return EXIT_OK;
 }
 
@@ -379,14 +388,14 @@ static void run_sol(struct run *r)
 {
     struct counter_config cfg = {.range_sets = METRIC_SET_SOL};
     struct turns_config once = {.range_every = 1, .pm_windows = 1, .timed_rounds = 1, .rest_ns = 1};
-    struct counter_source *pm = r->src[COUNTER_PM], *act = r->src[COUNTER_ACTIVITY],
-                          *ev = r->src[COUNTER_EVENTS], *pc = r->src[COUNTER_PC];
+    struct counter_source *all[COUNTER_ROLES];
     if (counter_configure(r->src[COUNTER_RANGE], &cfg) != OK) {
         printf("  SOL set: %s\n", err_msg());
         return;
     }
-    r->src[COUNTER_PM] = r->src[COUNTER_ACTIVITY] = r->src[COUNTER_EVENTS] = r->src[COUNTER_PC] =
-        NULL;
+    memcpy(all, r->src, sizeof all);
+    for (int i = 0; i < COUNTER_ROLES; i++)
+        if (i != COUNTER_RANGE) r->src[i] = NULL;
     struct turns *main_turns = r->turns;
     uint64_t before = r->passes;
     run_turns(r, &once, 1);
@@ -395,10 +404,7 @@ static void run_sol(struct run *r)
     print_costs(r->turns);
     turns_close(r->turns);
     r->turns = main_turns;
-    r->src[COUNTER_PM] = pm;
-    r->src[COUNTER_ACTIVITY] = act;
-    r->src[COUNTER_EVENTS] = ev;
-    r->src[COUNTER_PC] = pc;
+    memcpy(r->src, all, sizeof all);
 }
 
 static bool open_cupti(struct run *r)
@@ -419,6 +425,8 @@ static void whole_run(struct run *r, const char *self, const char *cubin, unsign
     printf("  clean child before: %.4f ms a round of %d launches\n", clean, ROUND_LAUNCHES);
     time_rounds(&r->w, &r->base, BASE_ROUNDS, &r->tag);
     if (!open_cupti(r) || !open_sources(r)) return;
+    counter_configure(r->src[COUNTER_PM],
+                      &(struct counter_config){.pm_interval_ns = PM_NS, .pm_max_samples = PIECE});
     run_turns(r, &cfg, turns);
     printf("  rounds: %u timed, %u spans, %u pc, %u range (%llu passes)\n", r->rounds[TURNS_TIMED],
            r->rounds[TURNS_SPANS], r->rounds[TURNS_PC], r->rounds[TURNS_RANGE],
@@ -487,6 +495,9 @@ int main(int argc, char **argv)
     turns_close(r->turns);
     for (int i = 0; i < COUNTER_ROLES; i++) counter_close(r->src[i]);
     found_free(&r->f);
+    struct times *all[] = {&r->base, &r->attached, &r->clear, &r->standby, &r->after};
+    for (int i = 0; i < 5; i++) free(all[i]->ms);
+    free(r);
     printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
     return failed ? EXIT_FAILED : EXIT_OK;
 }

@@ -93,6 +93,8 @@ static void on_window(void *user, const struct counter_window *w)
     pthread_mutex_lock(&f->lock);
     struct counter_window *s = &f->sum[w->role];
     f->windows[w->role]++;
+    s->start_ns += w->start_ns / 1000; /* sums of microseconds: they fit */
+    s->end_ns += w->end_ns / 1000;
     s->items += w->items;
     s->dropped += w->dropped;
     s->invalid += w->invalid;

@@ -41,7 +41,7 @@ struct found {
     uint64_t pc_records[FOUND_KERNELS], pc_foreign;
     char reasons[FOUND_REASONS][40];
     size_t n_reasons;
-    struct counter_window sum[COUNTER_ROLES];
+    struct counter_window sum[COUNTER_ROLES]; /* start_ns, end_ns: sums in microseconds */
     unsigned windows[COUNTER_ROLES], overflows[COUNTER_ROLES];
     unsigned failures; /* state changes to FAILED or UNAVAILABLE */
     char last_why[256];
