@@ -7,6 +7,7 @@
  */
 #include "engine/model.h"
 #include "engine/tokenizer.h"
+#include "tests/lib/model_cache.h"
 #include "tests/lib/token_rows.h"
 
 #include <setjmp.h>
@@ -15,39 +16,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-static void cache_path(const char *file, char *out, size_t size)
-{
-    const char *own = getenv("SASSTOP_CACHE"), *xdg = getenv("XDG_CACHE_HOME"),
-               *home = getenv("HOME");
-    if (own && *own)
-        snprintf(out, size, "%s/%s", own, file);
-    else if (xdg && *xdg)
-        snprintf(out, size, "%s/sasstop/%s", xdg, file);
-    else
-        snprintf(out, size, "%s/.cache/sasstop/%s", home ? home : "", file);
-}
-
-/* Skips the test when the model isn't there. */
-static struct model *open_cached(const char *file)
-{
-    char path[4096];
-    struct model *m;
-    cache_path(file, path, sizeof path);
-    if (access(path, R_OK) != 0) {
-        print_message("skipped: %s isn't in the cache (tools/model.sh fetches it)\n", file);
-        skip();
-    }
-    if (model_open(path, &m) != OK) fail_msg("%s", err_msg());
-    return m;
-}
-
 static void check_model(const char *file, const char *fixture)
 {
-    struct model *m = open_cached(file);
+    struct model *m = model_cache_open(file);
     cJSON *want = token_rows_load(fixture);
     int wrong = token_rows_check(model_tokenizer(m), cJSON_GetObjectItem(want, "rows"));
     cJSON_Delete(want);
@@ -58,19 +32,19 @@ static void check_model(const char *file, const char *fixture)
 static void test_gemma_tokens(void **state)
 {
     (void)state;
-    check_model("gemma-3-270m-q4_k_m.gguf", "tests/fixtures/tokens/gemma3-270m.json");
+    check_model(CACHED_GEMMA, "tests/fixtures/tokens/gemma3-270m.json");
 }
 
 static void test_smollm2_tokens(void **state)
 {
     (void)state;
-    check_model("SmolLM2-135M-Instruct.Q4_1.gguf", "tests/fixtures/tokens/smollm2-135m.json");
+    check_model(CACHED_SMOLLM2, "tests/fixtures/tokens/smollm2-135m.json");
 }
 
 static void test_gemma_prompt(void **state)
 {
     (void)state;
-    struct model *m = open_cached("gemma-3-270m-q4_k_m.gguf");
+    struct model *m = model_cache_open(CACHED_GEMMA);
     cJSON *want = token_rows_load("tests/fixtures/gemma/llama_cpp_tokens.json");
     char text[4096];
     FILE *f = fopen("tests/fixtures/gemma/prompt.txt", "rb");
@@ -92,7 +66,7 @@ static void test_gemma_prompt(void **state)
 /* Plain encodings decode to the text, and the recorded continuation to its text. */
 static void check_round_trip(const char *file)
 {
-    struct model *m = open_cached(file);
+    struct model *m = model_cache_open(file);
     cJSON *texts = token_rows_load("tests/fixtures/tokens/texts.json");
     const cJSON *v;
     cJSON_ArrayForEach(v, texts)
@@ -117,13 +91,13 @@ static void check_round_trip(const char *file)
 static void test_gemma_round_trip(void **state)
 {
     (void)state;
-    check_round_trip("gemma-3-270m-q4_k_m.gguf");
+    check_round_trip(CACHED_GEMMA);
 }
 
 static void test_smollm2_round_trip(void **state)
 {
     (void)state;
-    check_round_trip("SmolLM2-135M-Instruct.Q4_1.gguf");
+    check_round_trip(CACHED_SMOLLM2);
 }
 
 int main(void)
