@@ -17,7 +17,11 @@ static void put_escaped(struct buf *out, const char *text)
     snprintf(clean, sizeof clean, "%s", text);
     fmt_utf8(clean);
     for (const char *p = clean; *p; p++) {
-        if (*p == '|' || *p == '\\' || *p == '<' || *p == '`') buf_u8(out, '\\');
+        if (*p == '<') {
+            buf_printf(out, "&lt;");
+            continue;
+        }
+        if (*p == '|' || *p == '\\' || *p == '`') buf_u8(out, '\\');
         buf_u8(out, *p == '\n' || *p == '\t' ? ' ' : (uint8_t)*p);
     }
 }
@@ -80,7 +84,9 @@ static enum status section(const struct session *s, struct buf *out, const char 
     enum status st = table_build(&t, s, def, q);
 
     if (st == OK) {
-        buf_printf(out, "\n## %s\n\n", title ? title : def->title);
+        buf_printf(out, "\n## ");
+        put_escaped(out, title ? title : def->title);
+        buf_printf(out, "\n\n");
         if (t.nrows)
             put_table(out, &t);
         else
