@@ -103,9 +103,10 @@ size_t quant_row_bytes(enum quant_type t, uint64_t n);
 /* n values of `row` to `out`; n a multiple of the block length. */
 void quant_dequant_row(enum quant_type t, const void *row, float *out, size_t n);
 
-/* n floats into blocks at `row` (quant_row_bytes() bytes). Finite input only. Q8_0 and F16 round to
- * nearest; the others search: Q4_K and Q6_K per sub-block scale (and min), then 6-bit (int8)
- * scales, and values again with the scales as stored. Deterministic. */
+/* n floats into blocks at `row` (quant_row_bytes() bytes). Finite input only. F16 and Q8_0 round to
+ * nearest, Q4_1 spans the block's range, Q5_0 its greatest magnitude; Q4_K and Q6_K search a scale
+ * (and min) for each sub-block by least squares, then round those to 6 bits (int8) and the values
+ * again. Deterministic. */
 void quant_quantize_row(enum quant_type t, const float *in, void *row, size_t n);
 
 #endif
