@@ -1,0 +1,144 @@
+/*
+ * Compares what two runs of the engine left, for engine_parity.sh:
+ *   engine_compare logits REF GOT LIMIT   two --logits files: NMSE at most LIMIT
+ *   engine_compare tokens REF GOT N GAP   two frame streams: the first N generated tokens equal;
+ * where they part, the gap of the two largest logits is shown, and a gap below GAP explains it Exit
+ * status 0 when they agree, 1 when not, 2 when they can't be read. With no arguments there is
+ * nothing to do, said in a closing line, so that the runner of all tests may call it.
+ */
+#include "base/buf.h"
+#include "session/proto.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int unreadable(const char *path, const char *why)
+{
+    fprintf(stderr, "engine_compare: %s: %s\n", path, why);
+    return 2;
+}
+
+/* ---- logits ---- */
+
+static int compare_files(FILE *a, FILE *b, double limit)
+{
+    double err = 0, ref = 0, worst = 0;
+    size_t n = 0, bad = 0;
+    float x[4096], y[4096];
+    for (;;) {
+        size_t na = fread(x, sizeof *x, 4096, a), nb = fread(y, sizeof *y, 4096, b);
+        if (na != nb) return unreadable("the two files", "they differ in length");
+        if (na == 0) break;
+        for (size_t i = 0; i < na; i++) {
+            double d = fabs((double)x[i] - y[i]);
+            if (!isfinite(y[i])) bad++;
+            if (d > worst) worst = d;
+            err += d * d;
+            ref += (double)x[i] * x[i];
+        }
+        n += na;
+    }
+    double nmse = ref > 0 ? err / ref : err;
+    printf("NMSE %.3e over %zu logits, worst difference %.3e, %zu not finite\n", nmse, n, worst,
+           bad);
+    return n > 0 && bad == 0 && nmse <= limit ? 0 : 1;
+}
+
+static int logits(const char *ref, const char *got, const char *limit)
+{
+    FILE *a = fopen(ref, "rb"), *b = fopen(got, "rb");
+    int rc = a && b ? compare_files(a, b, strtod(limit, NULL))
+                    : unreadable(a ? got : ref, "can't be opened");
+    if (a) fclose(a);
+    if (b) fclose(b);
+    return rc;
+}
+
+/* ---- tokens ---- */
+
+enum { TOKENS_MAX = 4096 };
+
+struct tokens {
+    uint32_t token[TOKENS_MAX];
+    double gap[TOKENS_MAX];
+    unsigned n;
+};
+
+static bool read_all(const char *path, struct buf *out)
+{
+    uint8_t piece[65536];
+    size_t n;
+    FILE *f = fopen(path, "rb");
+    if (!f) return false;
+    while ((n = fread(piece, 1, sizeof piece, f)) > 0) buf_put(out, piece, n);
+    fclose(f);
+    return !out->failed;
+}
+
+/* The generated tokens of the first round that has any; prompt tokens carry a negative gap. */
+static void take_tokens(const struct buf *b, struct tokens *out)
+{
+    static union msg_any m;
+    uint32_t round = 0;
+    struct frame f;
+    size_t used;
+    for (size_t at = 0; at < b->len; at += used) {
+        enum status st = proto_next(b->data + at, b->len - at, &f, &used);
+        if (used == 0) break;
+        if (st != OK || f.type != FRAME_TEXT || proto_decode(&f, &m, sizeof m) != OK) continue;
+        if (m.text.gap < 0 || out->n == TOKENS_MAX) continue;
+        if (out->n == 0) round = m.text.round;
+        if (m.text.round != round) continue;
+        out->token[out->n] = m.text.token;
+        out->gap[out->n++] = m.text.gap;
+    }
+}
+
+static int load_tokens(const char *path, struct tokens *out)
+{
+    struct buf b = {0};
+    int rc = read_all(path, &b) ? 0 : unreadable(path, "can't be read");
+    out->n = 0;
+    if (rc == 0) take_tokens(&b, out);
+    buf_free(&b);
+    return rc;
+}
+
+static int tokens(const char *ref, const char *got, unsigned n, double gap)
+{
+    static struct tokens a, b;
+    int rc = load_tokens(ref, &a);
+    if (rc == 0) rc = load_tokens(got, &b);
+    if (rc) return rc;
+    if (a.n < n || b.n < n) {
+        printf("%u and %u tokens were made, %u are needed\n", a.n, b.n, n);
+        return 1;
+    }
+    double least = a.gap[0];
+    for (unsigned i = 0; i < n; i++) {
+        if (a.gap[i] < least) least = a.gap[i];
+        if (a.token[i] == b.token[i]) continue;
+        bool explained = a.gap[i] < gap && b.gap[i] < gap;
+        printf("token %u is %u and %u; gaps %.4g and %.4g: %s\n", i, a.token[i], b.token[i],
+               a.gap[i], b.gap[i], explained ? "near a tie, explained" : "too wide for rounding");
+        return explained ? 0 : 1;
+    }
+    printf("%u tokens equal, least gap %.4g\n", n, least);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 1) {
+        printf("nothing to compare: engine_parity.sh calls this\n0 passed, 0 failed, 0 skipped\n");
+        return 0;
+    }
+    if (argc == 5 && !strcmp(argv[1], "logits")) return logits(argv[2], argv[3], argv[4]);
+    if (argc == 6 && !strcmp(argv[1], "tokens"))
+        return tokens(argv[2], argv[3], (unsigned)strtoul(argv[4], NULL, 10),
+                      strtod(argv[5], NULL));
+    fprintf(stderr, "usage: engine_compare logits REF GOT LIMIT | tokens REF GOT N GAP\n");
+    return 2;
+}
