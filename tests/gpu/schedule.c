@@ -3,14 +3,11 @@
  * real counter sources through cupti/turns.h, and what they say is held against each other.
  *
  *   schedule [--turns N] [--cubin FILE]   the test; ends "N passed, N failed, N skipped"
- *   schedule --clean    timed rounds only, libcupti never opened; prints their median in
- * milliseconds
+ *   schedule --clean    timed rounds only, libcupti never opened; prints their median in ms
  *
  * PM samples are joined to kernel spans by time alone. Timed rounds are compared before libcupti,
- * with it attached, with PM standing by, after all turns, and with the clean child, run before and
- * after.
+ * with it attached, with PM standing by, at the end, and with a clean child before and after.
  */
-#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <pthread.h>
@@ -19,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/driver.h"

@@ -489,26 +489,16 @@ static void order_of_calls_is_held(void **state)
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    /* clang-format off */
     const struct CMUnitTest tests[] = {
-        T(pm_decodes_in_pieces),
-        T(pm_overflow_is_said),
-        T(pm_without_time_trigger),
-        T(pm_refused_object_is_disabled),
-        T(pm_without_triage_names),
-        T(pc_drains_and_names),
-        T(pc_loss_is_said),
-        T(pc_odd_reason_counts),
-        T(pc_reason_names),
-        T(range_replays_until_done),
-        T(range_refuses_other_work),
-        T(range_bounds),
-        T(activity_tags_in_launch_order),
-        T(activity_does_not_guess),
-        T(activity_skips_foreign_kernels),
-        T(activity_pool_is_bounded),
-        T(refusals_become_states),
-        T(probes_say_why_not),
+        T(pm_decodes_in_pieces), T(pm_overflow_is_said), T(pm_without_time_trigger),
+        T(pm_refused_object_is_disabled), T(pm_without_triage_names), T(pc_drains_and_names),
+        T(pc_loss_is_said), T(pc_odd_reason_counts), T(pc_reason_names),
+        T(range_replays_until_done), T(range_refuses_other_work), T(range_bounds),
+        T(activity_tags_in_launch_order), T(activity_does_not_guess), T(activity_skips_foreign_kernels),
+        T(activity_pool_is_bounded), T(refusals_become_states), T(probes_say_why_not),
         T(order_of_calls_is_held),
     };
+    /* clang-format on */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
