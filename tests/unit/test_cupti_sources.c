@@ -55,8 +55,6 @@ static void close_source(struct counter_source *src)
     assert_int_equal(fake_cupti.violations, 0);
 }
 
-/* ---- pm ---- */
-
 static void pm_window(struct counter_source *src)
 {
     assert_int_equal(counter_start(src), OK);
@@ -147,8 +145,6 @@ static void pm_without_triage_names(void **state)
     close_source(src);
 }
 
-/* ---- pc ---- */
-
 static void pc_drains_and_names(void **state)
 {
     (void)state;
@@ -230,8 +226,6 @@ static void pc_reason_names(void **state)
     assert_int_equal(crc, 12);
 }
 
-/* ---- range ---- */
-
 static void range_pass(struct counter_source *src, int launches)
 {
     for (int i = 0; i < launches; i++) {
@@ -303,8 +297,6 @@ static void range_bounds(void **state)
     assert_int_equal(found.sum[COUNTER_RANGE].dropped, 1);
     close_source(src);
 }
-
-/* ---- activity ---- */
 
 static void activity_round(struct counter_source *src, int n, int skip, int invalid)
 {
@@ -384,8 +376,6 @@ static void activity_pool_is_bounded(void **state)
     assert_int_equal(found.bad_tags, 160);
     close_source(src);
 }
-
-/* ---- refusals ---- */
 
 static void refusals_become_states(void **state)
 {
