@@ -159,6 +159,54 @@ static void put_length(const struct session *s, struct buf *out)
     if (s->ended) item(out, "end", s->end_text[0] ? s->end_text : "the engine left");
 }
 
+/* Why figures of the rows are missing: each reason once a column, with how many rows it holds for.
+ */
+struct reason {
+    const char *column, *why;
+    enum value_state state;
+    uint32_t rows;
+};
+
+enum { REASONS_MAX = 64 };
+
+static unsigned add_reason(struct reason *list, unsigned n, const char *column,
+                           const struct value *v)
+{
+    const char *why = v->why ? v->why : "";
+    for (unsigned i = 0; i < n; i++)
+        if (strcmp(list[i].column, column) == 0 && strcmp(list[i].why, why) == 0) {
+            list[i].rows++;
+            return n;
+        }
+    if (n < REASONS_MAX) list[n++] = (struct reason){column, why, v->state, 1};
+    return n;
+}
+
+static enum status put_reasons(const struct session *s, struct buf *out)
+{
+    struct reason list[REASONS_MAX];
+    struct table t = {0};
+    struct cell c;
+    unsigned n = 0;
+    enum status st = table_build(&t, s, table_find("rows"), NULL);
+
+    for (uint32_t k = 0; st == OK && k < t.def->ncolumns; k++)
+        for (uint32_t i = 0; i < t.nrows; i++) {
+            table_cell(&t, i, k, &c);
+            if (c.is_text || c.value.state == VALUE_OK) continue;
+            n = add_reason(list, n, t.def->columns[k].title, &c.value);
+        }
+    if (n) buf_printf(out, "\nFigures that are missing in this table, and why:\n\n");
+    for (unsigned i = 0; i < n; i++) {
+        buf_printf(out, "- %s, %u row%s: %s: ", list[i].column, list[i].rows,
+                   list[i].rows == 1 ? "" : "s", value_state_name(list[i].state));
+        put_escaped(out, list[i].why);
+        buf_u8(out, '\n');
+    }
+    table_free(&t);
+    return st;
+}
+
 static enum status put_censuses(const struct session *s, struct buf *out)
 {
     enum status st = OK;
@@ -194,13 +242,16 @@ static enum status put_stalls(const struct session *s, struct buf *out)
 
 static enum status write_md(const struct session *s, struct buf *out)
 {
-    static const char *const first[] = {"sources", "generations", "rows", "variants", "parity"};
+    static const char *const first[] = {"sources", "generations", "rows"};
     enum status st = OK;
 
     put_about(s, out);
     put_length(s, out);
     for (unsigned i = 0; i < sizeof first / sizeof *first && st == OK; i++)
         st = section(s, out, first[i], NULL, NULL);
+    if (st == OK) st = put_reasons(s, out);
+    if (st == OK) st = section(s, out, "variants", NULL, NULL);
+    if (st == OK) st = section(s, out, "parity", NULL, NULL);
     if (st == OK) st = put_stalls(s, out);
     if (st == OK) st = put_censuses(s, out);
     if (st == OK) st = section(s, out, "metrics", NULL, NULL);

@@ -10,7 +10,7 @@
 
 #include "session/model.h"
 
-enum { CELL_TEXT_MAX = 160 };
+enum { CELL_TEXT_MAX = 416 }; /* holds an event's whole text */
 
 struct cell {
     bool is_text;
