@@ -13,6 +13,7 @@
  * One such source a process: CUPTI's callbacks carry no user pointer.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -207,6 +208,7 @@ static void deliver(struct activity *a)
 static void probe(struct counter_source *src)
 {
     if (!counter_has_lib(src, "activity_")) return;
+    snprintf(src->state.detail, sizeof src->state.detail, "start and end of every kernel");
     counter_set_state(src, COUNTER_READY, NULL, NULL);
 }
 

@@ -125,9 +125,15 @@ static void ask(struct doctor *d, enum counter_role role, const struct counter_e
     if (src->state.health == COUNTER_READY && counter_arm(src) == OK) counter_disarm(src);
     *s = src->state;
     counter_close(src);
-    /* Without the library the sources can only say that there is none: here the cause is known. */
-    if (!env->lib && role != COUNTER_EVENTS)
-        snprintf(s->why, sizeof s->why, "%s", d->driver_why[0] ? d->driver_why : d->cupti_why);
+    if (env->lib || role == COUNTER_EVENTS) return;
+    /* Without the library a source can only say that there is none: here the cause is known. */
+    const char *cause = d->driver_why[0] ? d->driver_why : d->cupti_why;
+    size_t n = strcspn(cause, ";");
+    snprintf(s->why, sizeof s->why, "%.*s", (int)n, cause);
+    snprintf(s->remedy, sizeof s->remedy, "%s",
+             d->driver_why[0] ? "install the NVIDIA driver, or replay a recorded session"
+             : cause[n]       ? cause + n + 2
+                              : "");
 }
 
 void doctor_run(struct doctor *d, int device)

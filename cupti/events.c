@@ -6,6 +6,7 @@
  * happened. Two events around a kernel measure a little more than the kernel (about 1-2 us of
  * launch).
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -25,6 +26,7 @@ struct events {
 
 static void probe(struct counter_source *src)
 {
+    snprintf(src->state.detail, sizeof src->state.detail, "CUDA-event times around each launch");
     if (src->env.driver)
         counter_set_state(src, COUNTER_READY, NULL, NULL);
     else

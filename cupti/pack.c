@@ -116,7 +116,7 @@ static enum status check_chip(const struct cupti_lib *lib, const char *chip, int
 }
 
 enum status pack_range_set(const struct cupti_lib *lib, const char *chip, unsigned sets,
-                       struct pack_set *out)
+                           struct pack_set *out)
 {
     *out = (struct pack_set){.type = CUPTI_TYPE_RANGE};
     enum status st = check_chip(lib, chip, out->type);
@@ -175,7 +175,7 @@ static bool grow(const struct cupti_lib *lib, const char *chip, const struct met
 }
 
 enum status pack_pm_set(const struct cupti_lib *lib, const char *chip, const char *keys,
-                    struct pack_set *out)
+                        struct pack_set *out)
 {
     *out = (struct pack_set){.type = CUPTI_TYPE_PM};
     enum status st = check_keys(keys);

@@ -1,10 +1,10 @@
 /*
  * pm: PM sampling, a time series of whole-GPU metrics inside running kernels, in windows.
  *
- * The metrics that share one pass are chosen once a chip (pack_pm_set): SM% by the chip's triage metric
- * where it has one. A window is start -> stop on either thread; decoding is poll() on the decode
- * thread, in pieces of one small counter image that is used again and again (a sample of 7 metrics
- * takes 83 KB on GH100, so an image for a whole window would be hundreds of MB).
+ * The metrics that share one pass are chosen once a chip (pack_pm_set): SM% by the chip's triage
+ * metric where it has one. A window is start -> stop on either thread; decoding is poll() on the
+ * decode thread, in pieces of one small counter image that is used again and again (a sample of 7
+ * metrics takes 83 KB on GH100, so an image for a whole window would be hundreds of MB).
  *
  * Invariant: `stage` passes IDLE -> OPEN -> FULL -> IDLE; start and stop own the sampler in IDLE
  * and OPEN, poll() owns it in FULL, so no lock is needed and no two threads call CUPTI on it at
