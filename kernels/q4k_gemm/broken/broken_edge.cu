@@ -4,12 +4,15 @@
  */
 #include "kernels/q4k_gemm/narrow.cuh"
 
+namespace
+{
 struct broken : q4k::sound {
     static __device__ __forceinline__ bool inside(int i, int end)
     {
         return i <= end;
     }
 };
+} // namespace
 
 extern "C" __global__ void __launch_bounds__(256, 2)
     broken_edge_kd8(const uint8_t *w, const uint8_t *a, float *y, int m, int n, int k)

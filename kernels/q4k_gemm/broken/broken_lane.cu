@@ -4,6 +4,8 @@
  */
 #include "kernels/q4k_gemm/narrow.cuh"
 
+namespace
+{
 struct broken : q4k::sound {
     static __device__ __forceinline__ int a_lane(int lane)
     {
@@ -11,6 +13,7 @@ struct broken : q4k::sound {
         return lane == 5 ? 9 : lane == 9 ? 5 : lane;
     }
 };
+} // namespace
 
 extern "C" __global__ void __launch_bounds__(256, 2)
     broken_lane_kd8(const uint8_t *w, const uint8_t *a, float *y, int m, int n, int k)

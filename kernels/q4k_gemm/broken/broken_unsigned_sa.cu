@@ -4,12 +4,15 @@
  */
 #include "kernels/q4k_gemm/narrow.cuh"
 
+namespace
+{
 struct broken : q4k::sound {
     static __device__ __forceinline__ float sum_of(int32_t sa)
     {
         return (float)(uint32_t)sa;
     }
 };
+} // namespace
 
 extern "C" __global__ void __launch_bounds__(256, 2)
     broken_unsigned_sa_kd8(const uint8_t *w, const uint8_t *a, float *y, int m, int n, int k)
