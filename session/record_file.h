@@ -1,4 +1,4 @@
-/* The layout of session files, shared by recorder.c, record_reader.c and record_cut.c; described in record.h. */
+/* The layout of session files for recorder.c, record_reader.c and record_cut.c; see record.h. */
 #ifndef SESSION_RECORD_FILE_H
 #define SESSION_RECORD_FILE_H
 
