@@ -354,7 +354,7 @@ void pane_explain(const struct pane *p, char *text, size_t size)
     const struct column *col = &p->def->columns[p->column];
     table_cell(&p->table, p->position, p->column, &cell);
     if (cell.is_text)
-        snprintf(what, sizeof what, "%s", cell.text);
+        snprintf(what, sizeof what, "%.*s", (int)sizeof what - 1, cell.text);
     else
         explain_value(col, &cell.value, what, sizeof what);
     snprintf(text, size, "%s: %s%s%s%s", col->title, what, col->help ? " (" : "",
