@@ -132,6 +132,7 @@ struct run {
     struct times base, attached, clear, standby, after;
     unsigned rounds[4];
     uint64_t tag, passes;
+    bool keep_module; /* run the module that was loaded before CUPTI came */
 };
 
 static struct turns_round one_scheduled(struct run *r)
@@ -410,6 +411,11 @@ static bool open_cupti(struct run *r)
         return false;
     }
     printf("  CUPTI %u, chip %s, %s\n", r->lib->version, r->lib->chip, r->lib->path);
+    /* PC sampling knows only code that was loaded after CUPTI was attached. */
+    if (!r->keep_module && stand_in_reload(&r->w) != OK) {
+        skip("counters", err_msg());
+        return false;
+    }
     time_rounds(&r->w, &r->attached, BASE_ROUNDS, &r->tag);
     return true;
 }
@@ -460,15 +466,17 @@ int main(int argc, char **argv)
     static const struct option options[] = {{"clean", no_argument, 0, 'c'},
                                             {"cubin", required_argument, 0, 'f'},
                                             {"turns", required_argument, 0, 't'},
+                                            {"keep-module", no_argument, 0, 'k'},
                                             {0}};
     char cubin[512];
     unsigned turns = 4;
-    bool clean = false;
+    bool clean = false, keep = false;
     find_cubin(argv[0], cubin, sizeof cubin);
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         if (o == 'c') clean = true;
         if (o == 'f') snprintf(cubin, sizeof cubin, "%s", optarg);
         if (o == 't') turns = (unsigned)strtoul(optarg, NULL, 10);
+        if (o == 'k') keep = true;
         if (o == '?') return EXIT_USAGE;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -476,6 +484,7 @@ int main(int argc, char **argv)
     struct run *r = calloc(1, sizeof *r);
     if (!r || !found_init(&r->f, stand_in_names, STAND_IN_KERNELS, 1 << 16, 1 << 18))
         return EXIT_FAILED;
+    r->keep_module = keep;
     r->base.what = "before libcupti was opened";
     r->attached.what = "libcupti attached, nothing on";
     r->clear.what = "in turns, nothing armed";

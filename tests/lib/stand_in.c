@@ -40,6 +40,7 @@ static enum status load(struct stand_in *w, const char *cubin)
 enum status stand_in_open(struct stand_in *w, const char *cubin)
 {
     *w = (struct stand_in){.iters = 1500};
+    snprintf(w->cubin, sizeof w->cubin, "%s", cubin);
     enum status st = driver_open(&w->d);
     if (st != OK) return st;
     struct driver *d = w->d;
@@ -59,6 +60,12 @@ enum status stand_in_open(struct stand_in *w, const char *cubin)
     d->MemsetD8(w->from, 0x5a, STAND_IN_BYTES);
     d->MemsetD8(w->count, 0, 4096);
     return driver_check(d, d->CtxSynchronize(), "filling memory");
+}
+
+enum status stand_in_reload(struct stand_in *w)
+{
+    enum status st = driver_check(w->d, w->d->ModuleUnload(w->mod), "unloading");
+    return st == OK ? load(w, w->cubin) : st;
 }
 
 void stand_in_launch(struct stand_in *w, int k)

@@ -21,10 +21,14 @@ struct stand_in {
     struct drv_func *f[STAND_IN_KERNELS];
     drv_ptr seed, out, from, to, count;
     int sms, iters;
+    char cubin[512];
 };
 
 /* Opens device 0, loads the cubin, fills memory. ERR_UNAVAILABLE without a driver or GPU. */
 enum status stand_in_open(struct stand_in *w, const char *cubin);
+
+/* Unloads the cubin and loads it again. */
+enum status stand_in_reload(struct stand_in *w);
 
 /* Launches kernel k on w->stream; ends the process with a message when the driver refuses. */
 void stand_in_launch(struct stand_in *w, int k);
