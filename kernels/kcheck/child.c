@@ -162,6 +162,17 @@ static const char *symptom(struct child *ch)
     return found;
 }
 
+static void bench(struct child *ch, int index)
+{
+    struct check_record r = {.type = RECORD_BENCH, .a = index};
+    const struct check_job *job = ch->job;
+    if (bench_shape(&ch->gpu, job->variant, &job->shapes[index], &r.nmse, &r.worst, &r.n) != OK) {
+        r.n = 0;
+        snprintf(r.text, sizeof r.text, "not timed: %.200s", err_msg());
+    }
+    send_record(ch, &r);
+}
+
 static void run_job(struct child *ch)
 {
     const struct check_job *job = ch->job;
@@ -170,11 +181,7 @@ static void run_job(struct child *ch)
         enum disposition d = check_shape(ch, i);
         failed |= d == CHECK_FAILED;
         faulted = d == CHECK_FAULT;
-        if (d == CHECK_OK && job->bench) {
-            struct check_record r = {.type = RECORD_BENCH, .a = i};
-            if (bench_shape(&ch->gpu, job->variant, &job->shapes[i], &r.nmse, &r.worst, &r.n) == OK)
-                send_record(ch, &r);
-        }
+        if (d == CHECK_OK && job->bench) bench(ch, i);
     }
     if (failed && !faulted) {
         send_text(ch, RECORD_BEGIN, job->n_shapes - 1, 0, "");

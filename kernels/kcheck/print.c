@@ -41,7 +41,7 @@ void check_print_text(const struct check_report *r)
     print_summary(r);
     for (int i = 0; i < r->n_results; i++) {
         const struct check_result *s = &r->results[i];
-        bool quiet = s->disposition == CHECK_OK && !s->bench_n;
+        bool quiet = s->disposition == CHECK_OK && !s->bench_n && !s->why[0];
         if (!quiet && !(r->variant->broken && s->disposition == CHECK_SKIPPED)) print_shape(r, s);
     }
     fflush(stdout);

@@ -337,6 +337,25 @@ static void the_environment_lowers_the_limit_and_never_raises_it(void **state)
     registry_close(r);
 }
 
+static void a_library_that_is_no_driver_is_refused_in_words(void **state)
+{
+    (void)state;
+    struct driver *d;
+    setenv("SASSTOP_LIBCUDA", "libm.so.6", 1);
+    assert_int_equal(driver_open(&d), ERR_UNAVAILABLE);
+    assert_null(d);
+    assert_non_null(strstr(err_msg(), "too old"));
+    setenv("SASSTOP_LIBCUDA", "/no/such/lib.so", 1);
+    assert_int_equal(driver_open(&d), ERR_UNAVAILABLE);
+    assert_non_null(strstr(err_msg(), "/no/such/lib.so"));
+    unsetenv("SASSTOP_LIBCUDA");
+    struct driver none = {0};
+    assert_string_equal(driver_error_name(&none, 700), "CUDA error 700");
+    assert_int_equal(driver_check(&none, 0, "x"), OK);
+    assert_int_equal(driver_check(&none, 700, "launch"), ERR_FAILED);
+    assert_non_null(strstr(err_msg(), "launch: CUDA error 700"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +366,7 @@ int main(void)
         cmocka_unit_test(sizes_are_read_or_refused),
         cmocka_unit_test(a_launch_loads_once_allows_memory_and_passes_arguments),
         cmocka_unit_test(the_environment_lowers_the_limit_and_never_raises_it),
+        cmocka_unit_test(a_library_that_is_no_driver_is_refused_in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
