@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PM_INTERVAL_NS = 20000, DECODE_POLL_NS = 5000000 };
+enum { PM_INTERVAL_NS = 20000, DECODE_POLL_NS = 5000000, MAX_PASSES = 64 };
 
 /* ---- hooks ---- */
 
@@ -360,7 +360,9 @@ static void tell_lost_spans(struct collect *c)
 void collect_end(struct collect *c, bool whole)
 {
     if (!whole) {
-        if (c->turns) (void)turns_end(c->turns);
+        /* Passes that would come are run empty: it is their turn that has to end. */
+        for (int pass = 0; c->turns && pass < MAX_PASSES; pass++)
+            if (turns_end(c->turns) != ERR_AGAIN) break;
         rows_discard(c->e->rows);
         window_abandon(c);
         c->nexacts = 0;
@@ -376,6 +378,14 @@ void collect_end(struct collect *c, bool whole)
 }
 
 /* ---- requests ---- */
+
+void collect_settle(struct collect *c)
+{
+    if (!c->turns) return;
+    (void)turns_pause(
+        c->turns); /* ERR_AGAIN: a closed pm window is still decoded; it stays armed */
+    turns_resume(c->turns);
+}
 
 void collect_after_flip(struct collect *c)
 {

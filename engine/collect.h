@@ -36,6 +36,10 @@ void collect_phase(struct collect *c, const char *phase); /* "prefill", "decode"
 enum status collect_end_pass(struct collect *c);
 void collect_end(struct collect *c, bool whole); /* not whole: the round's times are forgotten */
 
+/* Ends what is open or armed, so that nothing counted spans two generations and a parity check in
+ * another process has the counters to itself. Between rounds. */
+void collect_settle(struct collect *c);
+
 /* Exact counters and stalls of the new variant as soon as possible. */
 void collect_after_flip(struct collect *c);
 

@@ -15,6 +15,7 @@
 enum {
     ENGINE_CONTEXT = 2048,        /* default KV length, more when the workload needs it */
     ENGINE_MAX_STEP = 2048,       /* tokens of one prefill step; longer prompts take several */
+    ENGINE_CPU_STEP = 128,        /* the same on a CPU */
     ENGINE_MIN_STEP = 64,         /* room for prompts that come later */
     ENGINE_TEXT_TIME = 200000000, /* ns between PROGRESS frames of a decode */
 };

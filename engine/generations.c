@@ -60,6 +60,7 @@ void generation_flip(struct engine *e, const struct msg_command *cmd)
         reply(e, false, text);
         return;
     }
+    collect_settle(e->collect);
     if (cmd->force) {
         parity = "forced";
     } else if (e->opt->parity) {

@@ -11,10 +11,12 @@
 #include "engine/collect.h"
 #include "engine/doctor_print.h"
 #include "engine/logits.h"
+#include "engine/ticker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PAUSE_WAKE_NS = 500000000 };
 
@@ -92,7 +94,10 @@ static enum status open_model(struct engine *e)
 {
     enum status st;
     engine_progress(e, "load", 0, 1);
-    if ((st = model_open(e->opt->model, &e->model)) != OK) return st;
+    struct ticker *life = ticker_start(e->emit, "load"); /* a synthetic model takes seconds */
+    st = model_open(e->opt->model, &e->model);
+    ticker_stop(life);
+    if (st != OK) return st;
     if ((st = e->bo->load(e->b, e->model, load_progress, e)) != OK) return st;
     if ((st = forward_kv_init(e->bo, e->b, e->model)) != OK) return st;
     if ((st = make_workload(e)) != OK) return st;
@@ -117,6 +122,9 @@ static enum status open_all(struct engine *e)
     enum status st;
     choose_sizes(e);
     if ((st = open_backend(e)) != OK) return st;
+    /* Short steps on a CPU, so that progress is told while a long prompt is read. */
+    if (e->bo == &cpu_backend && !e->opt->logits && e->max_step > ENGINE_CPU_STEP)
+        e->max_step = ENGINE_CPU_STEP;
     describe_hello(e);
     if (*e->fallback) emit_log(e->emit, 1, "%s", e->fallback);
     if ((st = open_model(e)) != OK) return st;
@@ -287,10 +295,10 @@ static int run_stream(struct engine *e)
     if (st == OK) close_collect(e);
     bye(e, st);
     if (st != OK) {
-        /* After a fault the device may answer nothing any more: what is open goes with the
-         * process. */
+        /* After a fault the device may answer nothing any more: what is open goes with the process,
+         * and no exit handler of the driver gets to wait for it. */
         emit_flush(e->emit, 2000000000u);
-        return err_exit_code(st);
+        _exit(err_exit_code(st));
     }
     close_all(e);
     commands_close(e->cmds);
