@@ -11,6 +11,7 @@
 #include "engine/collect.h"
 #include "engine/doctor_print.h"
 #include "engine/logits.h"
+#include "engine/parity.h"
 #include "engine/ticker.h"
 
 #include <stdio.h>
@@ -173,6 +174,22 @@ static void take_prompt(struct engine *e, const char *text)
     reply(e, "prompt", true, "the prompt runs from this generation on");
 }
 
+/* A check alone, with no flip. */
+static void take_parity(struct engine *e, const struct msg_command *c)
+{
+    const char *family = *c->family ? c->family : "q4k_gemm", *variant = "";
+    char why[200];
+    uint32_t kd = 0;
+    if (!e->bo->selected(e->b, family, &variant, &kd)) {
+        reply(e, c->verb, false, "this family has one variant here: there is nothing to check");
+        return;
+    }
+    collect_settle(e->collect);
+    bool ok = parity_gate(e, family, *c->variant ? c->variant : variant, c->kd ? c->kd : kd, why,
+                          sizeof why);
+    reply(e, c->verb, ok, why);
+}
+
 static void take_command(struct engine *e, struct msg_command *c)
 {
     emit_send(e->emit, FRAME_COMMAND, c);
@@ -184,6 +201,8 @@ static void take_command(struct engine *e, struct msg_command *c)
     } else if (!strcmp(c->verb, "pc") || !strcmp(c->verb, "range")) {
         enum status st = collect_request(e->collect, c->verb);
         reply(e, c->verb, st == OK, st == OK ? "comes with the next counted round" : err_msg());
+    } else if (!strcmp(c->verb, "parity")) {
+        take_parity(e, c);
     } else if (!strcmp(c->verb, "prompt")) {
         take_prompt(e, c->arg);
     } else if (!strcmp(c->verb, "quit")) {
@@ -214,14 +233,28 @@ static void take_commands(struct engine *e)
 
 /* ---- running ---- */
 
-/* A step failed: the variant that ran is blamed, since all else runs the same kernels as before. */
-static void tell_fault(struct engine *e)
+/* What the driver's words say. */
+static const char *fault_kind(const char *text)
 {
-    struct msg_fault f = {.blames = 1};
-    const char *text = err_msg(), *variant = "";
-    const char *kind = strstr(text, "llegal")   ? "illegal access"
-                       : strstr(text, "imeout") ? "hang"
-                                                : "launch";
+    static const struct {
+        const char *word, *kind;
+    } words[] = {{"illegal", "illegal access"},
+                 {"misaligned", "illegal access"},
+                 {"timeout", "hang"},
+                 {"timed out", "hang"},
+                 {"memory", "memory"}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcasestr(text, words[i].word)) return words[i].kind;
+    return "launch";
+}
+
+/* A step failed. A failure on the device is the selected variant's, since all else ran before it
+ * too; one of memory or limits is nobody's. */
+static void tell_fault(struct engine *e, enum status st)
+{
+    struct msg_fault f = {.blames = st == ERR_FAILED};
+    const char *text = err_msg(), *variant = "", *kind = fault_kind(text);
+    if (!strcmp(kind, "memory")) f.blames = 0;
     snprintf(f.kind, sizeof f.kind, "%s", kind);
     snprintf(f.family, sizeof f.family, "q4k_gemm");
     if (e->bo->selected(e->b, f.family, &variant, &f.kd))
@@ -239,7 +272,7 @@ static enum status run_rounds(struct engine *e)
         enum status st = rounds_run(e);
         if (st == OK && e->opt->rounds && ++whole >= e->opt->rounds) return OK;
         if (st == OK || st == ERR_AGAIN) continue;
-        tell_fault(e);
+        tell_fault(e, st);
         return st;
     }
 }

@@ -397,6 +397,8 @@ static enum status cpu_check(struct backend *b, const char *family, const char *
 {
     if (strcmp(family, "q4k_gemm"))
         return err_set(ERR_USAGE, "there is no check of family %s on the CPU", family);
+    if (strcmp(variant, "rows") && strcmp(variant, "tiles"))
+        return err_set(ERR_USAGE, "the CPU backend has no variant %s of %s", variant, family);
     return cpu_check_q4k(b->pool, strcmp(variant, "rows") ? CPU_TILES : CPU_ROWS, kd, mnk, out);
 }
 

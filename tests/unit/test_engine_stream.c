@@ -178,6 +178,14 @@ static void refused_flips_say_why_and_forced_ones_are_marked(void **state)
     engine_child_command(&c, &bad_kd);
     assert_true(engine_child_until(&c, FRAME_REPLY, &reply, sizeof reply));
     assert_false(reply.ok);
+    struct msg_command check = {.verb = "parity", .variant = "rows", .kd = 8};
+    engine_child_command(&c, &check); /* a check alone flips nothing */
+    assert_true(engine_child_until(&c, FRAME_REPLY, &reply, sizeof reply));
+    assert_true(reply.ok);
+    snprintf(check.variant, sizeof check.variant, "fantasy");
+    engine_child_command(&c, &check);
+    assert_true(engine_child_until(&c, FRAME_REPLY, &reply, sizeof reply));
+    assert_false(reply.ok);
     snprintf(gemv.family, sizeof gemv.family, "q4k_gemv");
     engine_child_command(&c, &gemv);
     assert_true(engine_child_until(&c, FRAME_REPLY, &reply, sizeof reply));
