@@ -162,7 +162,7 @@ static size_t take_line(const char *text, int w, const char **next)
         const char *at = p;
         int columns = rune_columns(next_rune(&p));
         if (used + columns > w && at > text) {
-            const char *cut = space && space > text ? space : at;
+            const char *cut = *at == ' ' ? at : space && space > text ? space : at;
             *next = cut + (*cut == ' ');
             return (size_t)(cut - text);
         }

@@ -120,6 +120,7 @@ void flip_request(struct app *a, enum request r)
 {
     const struct session *s = app_session(a);
     const struct kernel *k = app_kernel(a);
+    const struct generation *g = session_current(s);
     struct flip *f = &a->flip;
     const char *variant;
     uint32_t kd;
@@ -135,24 +136,26 @@ void flip_request(struct app *a, enum request r)
             ask(a, true);
         return;
     }
-    if (!k) {
-        app_say(a, ROLE_TEXT, "no kernel has run yet");
+    if (!k && !g) {
+        app_say(a, ROLE_TEXT, "nothing runs yet that could be flipped");
         return;
     }
-    if (f->state == FLIP_NONE || strcmp(f->family, k->def.family)) {
-        if (!session_selected(s, k->def.family, &variant, &kd)) {
-            variant = k->def.variant;
-            kd = k->def.kd;
+    /* Before the first counted round no row is known: the newest generation names the family. */
+    const char *family = k ? k->def.family : g->def.family;
+    if (f->state == FLIP_NONE || strcmp(f->family, family)) {
+        if (!session_selected(s, family, &variant, &kd)) {
+            variant = k ? k->def.variant : g->def.variant;
+            kd = k ? k->def.kd : g->def.kd;
         }
         *f = (struct flip){.kd = kd};
-        snprintf(f->family, sizeof f->family, "%s", k->def.family);
+        snprintf(f->family, sizeof f->family, "%s", family);
         snprintf(f->variant, sizeof f->variant, "%s", variant);
     }
     bool by_name = r == REQ_VARIANT_NEXT || r == REQ_VARIANT_PREV;
     int step = r == REQ_VARIANT_NEXT || r == REQ_KD_NEXT ? 1 : -1;
     if (!(by_name ? next_variant(s, f, step) : next_kd(s, f, step))) {
         app_say(a, ROLE_WARN, "%s has one %s only; put the cursor on a row of another family",
-                k->def.family, by_name ? "variant" : "KD");
+                family, by_name ? "variant" : "KD");
         return;
     }
     ask(a, false);

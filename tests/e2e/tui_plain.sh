@@ -1,0 +1,49 @@
+#!/bin/sh
+# Without a terminal: a text summary and the fixed exit statuses; scripts on a live session.
+. "$(dirname "$0")/lib_tui.sh"
+cd "$tmp" || exit 1
+
+status() { # status WANT COMMAND...: the exit status, and one line on stderr when it isn't 0
+    want=$1
+    shift
+    "$@" </dev/null >out 2>err
+    got=$?
+    lines=$(wc -l <err)
+    if [ $got != "$want" ]; then bad "status $got instead of $want: $*"; else ok; fi
+    [ "$want" = 0 ] || check "stderr has $lines lines: $*" [ "$lines" = 1 ]
+}
+
+status 0 "$bin" run --model synth:tiny --backend cpu --headless --seconds 3 --report rep.json --record r.sasstop
+check "no summary" grep -q prefill out
+check "no report" grep -q '"generations"' rep.json
+status 0 "$bin" report r.sasstop --format json
+check "the report differs from its recording's" cmp -s out rep.json
+status 0 "$bin" replay r.sasstop
+status 0 "$bin" cut r.sasstop --from 0.5 --to 2 -o c.sasstop
+status 0 "$bin" report c.sasstop
+status 1 "$bin" cut r.sasstop --from 0.5 --to 2 -o c.sasstop
+status 0 "$bin" help
+status 0 "$bin" version
+for c in run replay report cut sass variants doctor version; do status 0 "$bin" $c --help; done
+status 2 "$bin" nonsense
+status 2 "$bin" run --nonsense
+status 2 "$bin" run --bench nonsense
+status 2 "$bin" replay
+status 2 "$bin" report r.sasstop --format nonsense
+status 2 "$bin" run --report rep.txt
+status 1 "$bin" run --model none.gguf
+status 1 "$bin" replay none.sasstop
+status 1 "$bin" run --report rep.json
+[ -e /dev/nvidia0 ] || status 3 "$bin" run --backend cuda --headless
+
+cat >script <<'END'
+wait wall clock
+wait  n 
+key v
+wait now    g2
+key s
+expect census
+key q
+END
+status 0 "$bin" run --model synth:tiny --backend cpu --headless --script script --size 90x25
+done_here
