@@ -228,7 +228,7 @@ static void watch_hang(struct engine_source *e)
     if (limit < hang_min_ns) limit = hang_min_ns;
     if (e->busy && limit < load_max_ns) limit = load_max_ns;
     if (e->session->paused) e->progress_ns = e->now_ns;
-    if (!e->hanging && !e->quitting && e->now_ns > e->progress_ns + limit) {
+    if (!e->hanging && !e->quitting && !e->eof && e->now_ns > e->progress_ns + limit) {
         e->hanging = true;
         e->term_ns = e->now_ns;
         make_log(e, 2, "the engine makes no progress: it is told to end");
@@ -281,26 +281,35 @@ static void observe(struct engine_source *e, const struct frame *f)
     e->progress_ns = e->now_ns;
 }
 
-/* Lines of the child's stderr become LOG frames. */
+static void take_stderr(struct engine_source *e, const char *bytes, ssize_t n)
+{
+    for (ssize_t i = 0; i < n; i++) {
+        bool full = e->line_len + 1 >= sizeof e->line;
+        if (bytes[i] != '\n' && !full) {
+            e->line[e->line_len++] = bytes[i];
+            continue;
+        }
+        e->line[e->line_len] = 0;
+        if (e->line_len && e->lines++ < STDERR_LINES_MAX) {
+            make_log(e, 1, e->line);
+            if (!e->saw_bye) snprintf(e->words, sizeof e->words, "%.319s", e->line);
+        }
+        e->line_len = 0;
+    }
+}
+
+/* Lines of the child's stderr become LOG frames. At its end the pipe is closed, since a pipe that
+ * has ended would wake the loop again and again until the child is reaped. */
 static void read_stderr(struct engine_source *e)
 {
     char bytes[1024];
-    ssize_t n;
+    ssize_t n = -1;
 
     while (e->child.err_fd >= 0 && (n = read(e->child.err_fd, bytes, sizeof bytes)) > 0)
-        for (ssize_t i = 0; i < n; i++) {
-            bool full = e->line_len + 1 >= sizeof e->line;
-            if (bytes[i] != '\n' && !full) {
-                e->line[e->line_len++] = bytes[i];
-                continue;
-            }
-            e->line[e->line_len] = 0;
-            if (e->line_len && e->lines++ < STDERR_LINES_MAX) {
-                make_log(e, 1, e->line);
-                if (!e->saw_bye) snprintf(e->words, sizeof e->words, "%.319s", e->line);
-            }
-            e->line_len = 0;
-        }
+        take_stderr(e, bytes, n);
+    if (e->child.err_fd < 0 || n != 0) return;
+    close(e->child.err_fd);
+    e->child.err_fd = -1;
 }
 
 static void read_socket(struct engine_source *e)
