@@ -26,15 +26,27 @@ static const char *table_string(const struct cubin_section *tab, uint64_t off)
     return memchr(s, 0, tab->size - off) ? s : "";
 }
 
+/* Compares `prefix` followed by `name` with a section's name. */
+static int compare_name(const char *prefix, const char *name, const char *s)
+{
+    size_t n = strlen(prefix);
+    int c = strncmp(prefix, s, n);
+    return c ? c : strcmp(name, s + n);
+}
+
 const struct cubin_section *cubin_section_find(const struct cubin_priv *p, const char *prefix,
                                                const char *name)
 {
-    size_t n = strlen(prefix);
-    for (size_t i = 0; i < p->nsections; i++) {
-        const char *s = p->sections[i].name;
-        if (!strncmp(s, prefix, n) && !strcmp(s + n, name)) return &p->sections[i];
+    size_t lo = 0, hi = p->nsections; /* the first that isn't below: the file's first on a tie */
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (compare_name(prefix, name, p->by_name[mid]->name) > 0)
+            lo = mid + 1;
+        else
+            hi = mid;
     }
-    return NULL;
+    if (lo == p->nsections || compare_name(prefix, name, p->by_name[lo]->name)) return NULL;
+    return p->by_name[lo];
 }
 
 /* The header's fixed part, by hand: libelf is only asked about files that pass. */
@@ -73,6 +85,23 @@ static enum status add_section(struct cubin *c, const Elf64_Shdr *h, const char 
     return OK;
 }
 
+static int by_section_name(const void *a, const void *b)
+{
+    const struct cubin_section *x = *(const struct cubin_section *const *)a,
+                               *y = *(const struct cubin_section *const *)b;
+    int c = strcmp(x->name, y->name);
+    return c ? c : x < y ? -1 : 1;
+}
+
+static enum status index_sections(struct cubin_priv *p, const char *label)
+{
+    p->by_name = malloc(p->nsections * sizeof *p->by_name);
+    if (!p->by_name) return err_set(ERR_NOMEM, "%s: out of memory", label);
+    for (size_t i = 0; i < p->nsections; i++) p->by_name[i] = &p->sections[i];
+    qsort(p->by_name, p->nsections, sizeof *p->by_name, by_section_name);
+    return OK;
+}
+
 static enum status read_sections(struct cubin *c, Elf *elf, const char *label)
 {
     struct cubin_priv *p = c->priv;
@@ -105,9 +134,47 @@ static enum status read_sections(struct cubin *c, Elf *elf, const char *label)
         p->nsections = n;
         const struct cubin_section *tab = strndx < n ? &p->sections[strndx] : NULL;
         for (size_t i = 0; i < n; i++) p->sections[i].name = table_string(tab, names[i]);
+        st = index_sections(p, label);
     }
     free(names);
     return st;
+}
+
+/* A data object of the program, not one of the assembler's own. */
+static bool is_object(const struct cubin_sym *s)
+{
+    return ELF64_ST_TYPE(s->info) == STT_OBJECT && s->name[0] && strncmp(s->name, ".nv.", 4);
+}
+
+/* The function symbols by section, and the objects in the file's order: two lists, so that no
+ * kernel and no caller has to walk all symbols. */
+static enum status index_symbols(struct cubin_priv *p, const char *label)
+{
+    size_t n = p->nsyms ? p->nsyms : 1;
+    p->func_at = calloc(p->nsections + 1, sizeof *p->func_at);
+    p->funcs = calloc(n, sizeof *p->funcs);
+    p->objects = calloc(n, sizeof *p->objects);
+    if (!p->func_at || !p->funcs || !p->objects)
+        return err_set(ERR_NOMEM, "%s: out of memory", label);
+    for (size_t i = 0; i < p->nsyms; i++) {
+        const struct cubin_sym *s = &p->syms[i];
+        if (is_object(s)) p->objects[p->nobjects++] = (uint32_t)i;
+        if (ELF64_ST_TYPE(s->info) == STT_FUNC && s->section < p->nsections)
+            p->func_at[s->section + 1]++;
+    }
+    for (size_t i = 1; i <= p->nsections; i++) p->func_at[i] += p->func_at[i - 1];
+    for (size_t i = p->nsyms; i-- > 0;) {
+        const struct cubin_sym *s = &p->syms[i];
+        if (ELF64_ST_TYPE(s->info) == STT_FUNC && s->section < p->nsections)
+            p->funcs[--p->func_at[s->section + 1]] = (uint32_t)i;
+    }
+    /* The second walk moved each end to its start: shift back. */
+    size_t all = 0;
+    for (size_t i = 0; i < p->nsyms; i++)
+        all += ELF64_ST_TYPE(p->syms[i].info) == STT_FUNC && p->syms[i].section < p->nsections;
+    memmove(p->func_at, p->func_at + 1, p->nsections * sizeof *p->func_at);
+    p->func_at[p->nsections] = (uint32_t)all;
+    return OK;
 }
 
 static enum status read_symbols(struct cubin *c, const char *label)
@@ -135,7 +202,7 @@ static enum status read_symbols(struct cubin *c, const char *label)
                                         .other = s.st_other};
     }
     p->nsyms = n;
-    return OK;
+    return index_symbols(p, label);
 }
 
 static bool is_text(const struct cubin_section *s)
@@ -153,24 +220,17 @@ static int by_offset(const void *a, const void *b)
 /* Functions of one .text section; the kernel's own symbol spans them all, so it sorts first. */
 static enum status read_funcs(const struct cubin_priv *p, struct cubin_kernel *k, size_t text)
 {
-    size_t n = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        n = 0;
-        for (size_t i = 0; i < p->nsyms; i++) {
-            const struct cubin_sym *s = &p->syms[i];
-            if (s->section != text || ELF64_ST_TYPE(s->info) != STT_FUNC) continue;
-            if (s->value >= k->code_size || s->size > k->code_size - s->value || s->value % 16)
-                continue;
-            if (s->other & STO_ENTRY) k->entry = true;
-            if (pass)
-                k->funcs[n] = (struct cubin_func){s->name, (uint32_t)s->value, (uint32_t)s->size};
-            n++;
-        }
-        if (!pass && !(k->funcs = calloc(n ? n : 1, sizeof *k->funcs)))
-            return err_set(ERR_NOMEM, "out of memory");
+    size_t first = p->nsyms ? p->func_at[text] : 0, end = p->nsyms ? p->func_at[text + 1] : 0;
+    k->funcs = calloc(end > first ? end - first : 1, sizeof *k->funcs);
+    if (!k->funcs) return err_set(ERR_NOMEM, "out of memory");
+    for (size_t i = first; i < end; i++) {
+        const struct cubin_sym *s = &p->syms[p->funcs[i]];
+        if (s->value >= k->code_size || s->size > k->code_size - s->value || s->value % 16)
+            continue;
+        if (s->other & STO_ENTRY) k->entry = true;
+        k->funcs[k->nfuncs++] = (struct cubin_func){s->name, (uint32_t)s->value, (uint32_t)s->size};
     }
-    k->nfuncs = n;
-    qsort(k->funcs, n, sizeof *k->funcs, by_offset);
+    qsort(k->funcs, k->nfuncs, sizeof *k->funcs, by_offset);
     return OK;
 }
 
@@ -225,31 +285,47 @@ static enum status read_elf(struct cubin *c, const char *label)
     elf_end(elf);
     if (st == OK) st = read_symbols(c, label);
     if (st == OK) st = cubin_read_arch(c, label);
+    if (st == OK) st = cubin_read_module(c->priv, label);
     if (st == OK) st = read_kernels(c, label);
+    return st;
+}
+
+enum status cubin_adopt(struct cubin *out, uint8_t *data, size_t size, const char *label,
+                        bool sealed)
+{
+    *out = (struct cubin){.sealed = sealed};
+    enum status st = size > CUBIN_SIZE_MAX
+                         ? err_set(ERR_LIMIT, "%s: %zu bytes, the limit for a cubin is %d", label,
+                                   size, CUBIN_SIZE_MAX)
+                         : check_header(data, size, label);
+    if (st == OK && !(out->priv = calloc(1, sizeof *out->priv)))
+        st = err_set(ERR_NOMEM, "%s: out of memory", label);
+    if (st) {
+        free(data);
+        *out = (struct cubin){0};
+        return st;
+    }
+    out->priv->bytes = data;
+    out->size = size;
+    out->file_hash = XXH64(data, size, 0);
+    out->abi = data[EI_ABIVERSION];
+    st = read_elf(out, label);
+    if (st) cubin_close(out);
     return st;
 }
 
 enum status cubin_open_memory(struct cubin *out, const void *data, size_t size, const char *label)
 {
     *out = (struct cubin){0};
-    if (size > CUBIN_SIZE_MAX)
-        return err_set(ERR_LIMIT, "%s: %zu bytes, the limit for a cubin is %d", label, size,
-                       CUBIN_SIZE_MAX);
-    enum status st = check_header(data, size, label);
+    enum status st = size > CUBIN_SIZE_MAX
+                         ? err_set(ERR_LIMIT, "%s: %zu bytes, the limit for a cubin is %d", label,
+                                   size, CUBIN_SIZE_MAX)
+                         : check_header(data, size, label);
     if (st) return st;
-    struct cubin_priv *p = out->priv = calloc(1, sizeof *p);
-    if (p) p->bytes = malloc(size);
-    if (!p || !p->bytes) {
-        cubin_close(out);
-        return err_set(ERR_NOMEM, "%s: out of memory", label);
-    }
-    memcpy(p->bytes, data, size);
-    out->size = size;
-    out->file_hash = XXH64(data, size, 0);
-    out->abi = p->bytes[EI_ABIVERSION];
-    st = read_elf(out, label);
-    if (st) cubin_close(out);
-    return st;
+    uint8_t *copy = malloc(size);
+    if (!copy) return err_set(ERR_NOMEM, "%s: out of memory", label);
+    memcpy(copy, data, size);
+    return cubin_adopt(out, copy, size, label, false);
 }
 
 static enum status read_whole(FILE *f, const char *path, uint8_t **data, size_t *size)
@@ -276,7 +352,7 @@ enum status cubin_open_file(struct cubin *out, const char *path)
     size_t size = 0;
     enum status st = read_whole(f, path, &data, &size);
     fclose(f);
-    if (st == OK) st = cubin_open_memory(out, data, size, path);
+    if (st == OK) return cubin_adopt(out, data, size, path, false);
     free(data);
     return st;
 }
@@ -287,7 +363,13 @@ void cubin_close(struct cubin *c)
     free(c->kernels);
     if (c->priv) {
         free(c->priv->sections);
+        free(c->priv->by_name);
         free(c->priv->syms);
+        free(c->priv->func_at);
+        free(c->priv->funcs);
+        free(c->priv->objects);
+        free(c->priv->module_regs);
+        free(c->priv->module_stack);
         free(c->priv->bytes);
         free(c->priv);
     }
@@ -296,23 +378,16 @@ void cubin_close(struct cubin *c)
 
 const struct cubin_kernel *cubin_find_kernel(const struct cubin *c, const char *name)
 {
-    for (size_t i = 0; i < c->nkernels; i++)
-        if (!strcmp(c->kernels[i].name, name)) return &c->kernels[i];
-    return NULL;
-}
-
-/* A data object of the program, not one of the assembler's own. */
-static bool is_object(const struct cubin_sym *s)
-{
-    return ELF64_ST_TYPE(s->info) == STT_OBJECT && s->name[0] && strncmp(s->name, ".nv.", 4);
+    const struct cubin_kernel key = {.name = name};
+    return c->nkernels ? bsearch(&key, c->kernels, c->nkernels, sizeof key, by_name) : NULL;
 }
 
 enum status cubin_symbol(const struct cubin *c, const char *name, const void **ptr, size_t *size)
 {
     const struct cubin_priv *p = c->priv;
-    for (size_t i = 0; i < p->nsyms; i++) {
-        const struct cubin_sym *s = &p->syms[i];
-        if (!is_object(s) || strcmp(s->name, name)) continue;
+    for (size_t i = 0; i < p->nobjects; i++) {
+        const struct cubin_sym *s = &p->syms[p->objects[i]];
+        if (strcmp(s->name, name)) continue;
         const struct cubin_section *sec =
             s->section < p->nsections ? &p->sections[s->section] : NULL;
         if (!sec || !sec->data)
@@ -328,7 +403,6 @@ enum status cubin_symbol(const struct cubin *c, const char *name, const void **p
 
 const char *cubin_object_name(const struct cubin *c, size_t n)
 {
-    for (size_t i = 0; i < c->priv->nsyms; i++)
-        if (is_object(&c->priv->syms[i]) && !n--) return c->priv->syms[i].name;
-    return NULL;
+    const struct cubin_priv *p = c->priv;
+    return n < p->nobjects ? p->syms[p->objects[n]].name : NULL;
 }

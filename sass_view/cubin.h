@@ -54,6 +54,7 @@ struct cubin_kernel {
 
 struct cubin {
     int sm;                       /* 80, 86, 89, 90, 100, 120, 121... */
+    bool sealed;                  /* its licence forbids disassembly: no instruction is decoded */
     bool arch_suffix;             /* an 'a' target, where the file says so */
     char arch[16];                /* "sm_90a", "sm_121" */
     int abi;                      /* EI_ABIVERSION: 7 or 8 */

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "sass_view/cubin_priv.h"
 #include "sass_view/decode.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum attr_code {
@@ -55,20 +56,22 @@ static int bounded(uint64_t v)
     return v <= INT32_MAX ? (int)v : CUBIN_UNKNOWN;
 }
 
-/* Attributes of the whole module, each with the symbol it is about. */
-static void read_module(const struct cubin_priv *p, struct cubin_kernel *k, uint32_t sym)
+enum status cubin_read_module(struct cubin_priv *p, const char *label)
 {
     struct rd r = section_reader(cubin_section_find(p, ".nv.info", ""));
     struct attr a;
+    size_t n = p->nsyms ? p->nsyms : 1;
+    p->module_regs = malloc(n * sizeof *p->module_regs);
+    p->module_stack = malloc(n * sizeof *p->module_stack);
+    if (!p->module_regs || !p->module_stack) return err_set(ERR_NOMEM, "%s: out of memory", label);
+    for (size_t i = 0; i < n; i++) p->module_regs[i] = p->module_stack[i] = CUBIN_UNKNOWN;
     while (next_attr(&r, &a)) {
         if (a.code != ATTR_REGCOUNT && a.code != ATTR_FRAME_SIZE) continue;
         uint32_t who = rd_u32(&a.data), v = rd_u32(&a.data);
-        if (a.data.bad || who != sym) continue;
-        if (a.code == ATTR_REGCOUNT)
-            k->regs = bounded(v);
-        else
-            k->stack = bounded(v);
+        if (a.data.bad || who >= p->nsyms) continue;
+        *(a.code == ATTR_REGCOUNT ? &p->module_regs[who] : &p->module_stack[who]) = bounded(v);
     }
+    return OK;
 }
 
 /* The spill annotations name instructions; their widths add up to what ptxas -v prints. */
@@ -94,13 +97,12 @@ static int threads_of(struct rd dims)
     return bounded(x * y * z);
 }
 
-/* Attributes of the kernel itself. */
-static void read_own(const struct cubin *c, struct cubin_kernel *k)
+/* Attributes of the kernel itself. True when spills are listed. */
+static bool read_own(const struct cubin *c, struct cubin_kernel *k)
 {
     struct rd r = section_reader(cubin_section_find(c->priv, ".nv.info.", k->name));
-    struct decoder d;
     struct attr a;
-    decoder_init(&d, c->sm);
+    bool spills = false;
     if (rd_left(&r)) k->barriers = k->params = k->param_bytes = 0;
     while (next_attr(&r, &a)) {
         switch (a.code) {
@@ -122,12 +124,14 @@ static void read_own(const struct cubin *c, struct cubin_kernel *k)
             k->barriers = a.value;
             break;
         case ATTR_ANNOTATIONS:
-            add_spills(k, &d, a.data);
+            if (!c->sealed) add_spills(k, decoder_get(c->sm), a.data);
+            spills = true;
             break;
         default:
             break;
         }
     }
+    return spills;
 }
 
 void cubin_read_info(const struct cubin *c, struct cubin_kernel *k, size_t text)
@@ -136,8 +140,12 @@ void cubin_read_info(const struct cubin *c, struct cubin_kernel *k, size_t text)
     k->regs = k->stack = k->spill_store = k->spill_load = k->barriers = CUBIN_UNKNOWN;
     k->params = k->param_bytes = k->max_threads = k->max_regs = CUBIN_UNKNOWN;
     if (t->info >> 24) k->regs = (int)(t->info >> 24);
-    read_module(c->priv, k, t->info & 0xffffff);
-    read_own(c, k);
+    uint32_t sym = t->info & 0xffffff;
+    if (sym < c->priv->nsyms) {
+        if (c->priv->module_regs[sym] >= 0) k->regs = c->priv->module_regs[sym];
+        k->stack = c->priv->module_stack[sym];
+    }
+    bool spills = read_own(c, k);
     if (t->flags >> 20 & 0x7f && k->barriers <= 0) k->barriers = (int)(t->flags >> 20 & 0x7f);
 
     const struct cubin_section *sh = cubin_section_find(c->priv, ".nv.shared.", k->name);
@@ -148,6 +156,5 @@ void cubin_read_info(const struct cubin *c, struct cubin_kernel *k, size_t text)
     }
     /* No annotations and no frame: nothing can have been spilled. CUDA 13 (ABI 8) lists every
      * spill, so no list means none there; an older file with a frame leaves it open. */
-    if (k->spill_store == CUBIN_UNKNOWN && (k->stack == 0 || c->abi >= 8))
-        k->spill_store = k->spill_load = 0;
+    if (!spills && (k->stack == 0 || c->abi >= 8)) k->spill_store = k->spill_load = 0;
 }

@@ -7,7 +7,9 @@
  */
 #include "sass_view/decode.h"
 #include "sass_view/decode_priv.h"
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Names of the sets of forms in opcodes.def: bit n of the value = bits 9-11 may be n. */
@@ -69,6 +71,18 @@ bool decoder_init(struct decoder *d, int sm)
         }
     }
     return any;
+}
+
+const struct decoder *decoder_get(int sm)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct decoder *kept[256], none;
+    if (sm < 0 || sm > 255) return &none; /* no row is for it: all is unknown */
+    pthread_mutex_lock(&lock);
+    if (!kept[sm] && (kept[sm] = malloc(sizeof **kept))) decoder_init(kept[sm], sm);
+    const struct decoder *d = kept[sm] ? kept[sm] : &none;
+    pthread_mutex_unlock(&lock);
+    return d;
 }
 
 static uint64_t load64(const uint8_t *p)

@@ -113,6 +113,10 @@ struct decoder {
  * every instruction then decodes as unknown. */
 bool decoder_init(struct decoder *d, int sm);
 
+/* The decoder of an arch, made once and kept for the life of the program. Never NULL; any thread.
+ */
+const struct decoder *decoder_get(int sm);
+
 /* Reads the 16 bytes at `code`, which lie `offset` bytes into .text.K. Never fails. */
 void insn_decode(const struct decoder *d, const uint8_t *code, uint32_t offset, struct insn *out);
 

@@ -12,11 +12,12 @@
     X(SIZE64)                                                                                      \
     X(IMAD)                                                                                        \
     X(IMAD_WIDE)                                                                                   \
-    X(IMAD_HI) X(CS2R) X(MUFU) X(HALF) X(HFMA2) X(HFMA2_MMA) X(HMMA_884) X(IMMA) X(HMMA) X(BMMA)   \
-        X(DMMA) X(QMMA) X(QMMA_SF) X(OMMA_SF) X(HGMMA) X(IGMMA) X(BGMMA) X(QGMMA) X(UTCMMA)        \
-            X(LOAD) X(STORE) X(LOAD256) X(STORE256) X(CAS) X(LDSM) X(STSM) X(LDGSTS) X(SHFL)       \
-                X(BAR) X(SYNCS) X(WARPGROUP) X(NOP) X(BSYNC) X(BSSY) X(CALL_ABS) X(CALL_REL)       \
-                    X(BRA) X(JUMP) X(EXIT) X(RET)
+    X(IMAD_HI)                                                                                     \
+    X(CS2R) X(MUFU) X(HALF) X(HFMA2) X(HFMA2_MMA) X(HMMA_884) X(IMMA) X(HMMA) X(BMMA) X(DMMA)      \
+        X(QMMA) X(QMMA_SF) X(OMMA_SF) X(HGMMA) X(IGMMA) X(BGMMA) X(QGMMA) X(UTCMMA) X(LOAD)        \
+            X(STORE) X(LOAD256) X(STORE256) X(CAS) X(LDSM) X(STSM) X(LDGSTS) X(SHFL) X(BAR)        \
+                X(SYNCS) X(WARPGROUP) X(NOP) X(BSYNC) X(BSSY) X(CALL_ABS) X(CALL_REL) X(BRA)       \
+                    X(JUMP) X(EXIT) X(RET)
 
 enum insn_rule {
 #define X(name) RULE_##name,

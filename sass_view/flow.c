@@ -126,8 +126,12 @@ static void make_edges(const struct flow *f, struct flow_graph *g)
 
 static enum status decode_all(struct flow *f, const struct cubin *c, const struct cubin_kernel *k)
 {
-    struct decoder d;
-    decoder_init(&d, c->sm);
+    const struct decoder *d = decoder_get(c->sm);
+    if (c->sealed)
+        return err_set(ERR_UNAVAILABLE,
+                       "%s: NVIDIA's licence forbids disassembling its libraries: kernels and "
+                       "resources (--list) are all that is shown",
+                       k->name);
     f->ninsns = k->code_size / INSN_BYTES;
     if (f->ninsns > FLOW_INSNS_MAX)
         return err_set(ERR_LIMIT, "%s: %u instructions, the limit is %d", k->name, f->ninsns,
@@ -140,7 +144,7 @@ static enum status decode_all(struct flow *f, const struct cubin *c, const struc
         return err_set(ERR_NOMEM, "%s: out of memory for %u instructions", k->name, f->ninsns);
     memset(f->insn_loop, -1, n * sizeof *f->insn_loop);
     for (uint32_t i = 0; i < f->ninsns; i++)
-        insn_decode(&d, k->code + (size_t)i * INSN_BYTES, i * INSN_BYTES, &f->insns[i]);
+        insn_decode(d, k->code + (size_t)i * INSN_BYTES, i * INSN_BYTES, &f->insns[i]);
     return OK;
 }
 
