@@ -221,6 +221,7 @@ static enum status start_turns(struct collect *c)
     enum status st = turns_open(c->src, &cfg, &c->turns);
     if (st != OK) return st;
     turns_request(c->turns, TURNS_WANT_SPANS | TURNS_WANT_PC | TURNS_WANT_RANGE);
+    if (c->synthetic) return OK; /* polled between rounds: the order of frames is fixed */
     c->decoding = pthread_create(&c->decoder, NULL, decode_thread, c) == 0;
     return c->decoding ? OK : err_set(ERR_FAILED, "can't start the counters' decode thread");
 }
@@ -357,12 +358,18 @@ static void tell_lost_spans(struct collect *c)
                  c->round, (unsigned long long)c->tagless, (unsigned long long)c->mismatched);
 }
 
+static void poll_synthetic(struct collect *c)
+{
+    while (c->synthetic && c->turns && turns_poll(c->turns) == OK) continue;
+}
+
 void collect_end(struct collect *c, bool whole)
 {
     if (!whole) {
         /* Passes that would come are run empty: it is their turn that has to end. */
         for (int pass = 0; c->turns && pass < MAX_PASSES; pass++)
             if (turns_end(c->turns) != ERR_AGAIN) break;
+        poll_synthetic(c);
         rows_discard(c->e->rows);
         window_abandon(c);
         c->nexacts = 0;
@@ -372,6 +379,7 @@ void collect_end(struct collect *c, bool whole)
     rows_flush(c->e->rows, c->round, c->span_source);
     collect_send_exacts(c);
     window_spans_done(c);
+    poll_synthetic(c);
     pthread_mutex_lock(&c->lock);
     pthread_cond_signal(&c->wake);
     pthread_mutex_unlock(&c->lock);

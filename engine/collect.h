@@ -7,7 +7,7 @@
  * SPANS, PM_SAMPLES, WINDOW_END, PC samples STALLS, exact counters COUNTER. A span is a row's only
  * if its launch's tag and its kernel's name agree; else it is of row 0, and counted.
  *
- * Launching thread, except that a decode thread of its own polls the pm source.
+ * Launching thread, except that a decode thread of its own polls a real pm source.
  */
 #ifndef ENGINE_COLLECT_H
 #define ENGINE_COLLECT_H
