@@ -91,6 +91,8 @@ const struct session *app_session(const struct app *a);
 /* The selected row, NULL when there is none, and its kernel. */
 const struct row *app_row(const struct app *a);
 const struct kernel *app_kernel(const struct app *a);
+/* Moves the selection into the newest generation; called before each draw. */
+void app_follow_row(struct app *a);
 /* The row of the same family, role and shape in the newest generation before `than` that ran
  * another kernel; TABLE_NONE when there is none. */
 uint32_t app_counterpart(const struct session *s, const struct row *r, uint32_t than);

@@ -160,7 +160,7 @@ static void draw_head(const struct pane *p, struct canvas *c, struct area a, con
         bool sorted = p->query.sort && !strcmp(p->query.sort, col->id);
         unsigned style = ROLE_HEAD | (sorted ? STYLE_BOLD | STYLE_UNDER : 0);
         char title[64];
-        bool room = sorted && text_columns(col->title) < l->width[i];
+        bool room = sorted && !c->ascii && text_columns(col->title) < l->width[i];
         bool up = col->numeric ? p->query.ascending : !p->query.ascending;
         snprintf(title, sizeof title, "%s%s", col->title, !room ? "" : up ? "↑" : "↓");
         int w = x + l->width[i] > a.x + a.w ? a.x + a.w - x : l->width[i];
