@@ -24,30 +24,34 @@ uint32_t app_counterpart(const struct session *s, const struct row *r, uint32_t 
     return best;
 }
 
-static bool can_flip(const struct session *s, const struct row *r)
+/* How well a row fits the keys that flip: 2 = the family that the generation selects, 1 = another
+ * family with several variants, 0 = nothing to flip. */
+static int flip_rank(const struct session *s, const struct generation *g, const struct row *r)
 {
     const char *first = NULL;
-    if (r->def.kernel >= s->nkernels) return false;
+    if (r->def.kernel >= s->nkernels) return 0;
+    const char *family = s->kernels[r->def.kernel].def.family;
+    if (!strcmp(family, g->def.family)) return 2;
     for (uint32_t i = 0; i < s->nvariants; i++) {
         const struct msg_variant_def *v = &s->variants[i];
-        if (strcmp(v->family, s->kernels[r->def.kernel].def.family)) continue;
-        if (first && strcmp(first, v->variant)) return true;
+        if (strcmp(v->family, family)) continue;
+        if (first && strcmp(first, v->variant)) return 1;
         first = v->variant;
     }
-    return false;
+    return 0;
 }
 
-/* Follows the selected row into the newest generation; without one takes the costliest row of a
- * family that can be flipped, since that is what the keys below are about. */
+/* Follows the selected row into the newest generation; without one takes the costliest row of the
+ * family that is flipped, since that is what the keys below are about. */
 void app_follow_row(struct app *a)
 {
     const struct session *s = app_session(a);
     const struct generation *g = session_current(s);
     const struct row *r = app_row(a);
     uint32_t best = TABLE_NONE;
+    int rank = -1;
 
     if (!g || (r && r->def.generation == g->def.generation)) return;
-    if (!r) a->row = TABLE_NONE;
     for (uint32_t i = 0; i < s->nrows; i++) {
         const struct row *o = &s->rows[i];
         if (o->def.generation != g->def.generation || !o->calls) continue;
@@ -55,10 +59,10 @@ void app_follow_row(struct app *a)
             a->row = i;
             return;
         }
-        bool better =
-            best == TABLE_NONE || can_flip(s, o) > can_flip(s, &s->rows[best]) ||
-            (can_flip(s, o) == can_flip(s, &s->rows[best]) && o->total_ns > s->rows[best].total_ns);
-        if (better) best = i;
+        int own = flip_rank(s, g, o);
+        if (own < rank || (own == rank && o->total_ns <= s->rows[best].total_ns)) continue;
+        best = i;
+        rank = own;
     }
     if (!r) a->row = best;
 }

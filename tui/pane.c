@@ -24,6 +24,12 @@ void pane_init(struct pane *p, const char *table)
     if (p->def) p->query.sort = p->def->sort;
 }
 
+void pane_column(struct pane *p, const char *id)
+{
+    for (uint32_t i = 0; p->def && i < p->def->ncolumns; i++)
+        if (!strcmp(p->def->columns[i].id, id)) p->column = i;
+}
+
 void pane_free(struct pane *p)
 {
     table_free(&p->table);
@@ -204,15 +210,45 @@ static void draw_row(const struct pane *p, struct canvas *c, struct area a, cons
     canvas_restyle(c, cursor_x, y, cursor_w, ROLE_ACCENT, STYLE_BOLD | STYLE_UNDER);
 }
 
+/* The sources behind the figures of the cursor's row: "by activity, pm". */
+static void sources_text(const struct pane *p, char *text, size_t size)
+{
+    const char *seen[8];
+    unsigned n = 0;
+    size_t used = 0;
+
+    text[0] = 0;
+    for (uint32_t i = 0; i < p->def->ncolumns && n < 8; i++) {
+        struct cell c = {.is_text = false};
+        bool known = false;
+        table_cell(&p->table, p->position, i, &c);
+        if (c.is_text || c.value.state != VALUE_OK || !c.value.source) continue;
+        for (unsigned k = 0; k < n; k++) known |= !strcmp(seen[k], c.value.source);
+        if (known || used + strlen(c.value.source) + 8 > size) continue;
+        used +=
+            (size_t)snprintf(text + used, size - used, "%s%s", n ? ", " : "by ", c.value.source);
+        seen[n++] = c.value.source;
+    }
+}
+
+/* The rule above: title and filter, what measured the figures, the place in the list. */
 static void draw_title(const struct pane *p, struct canvas *c, struct area a)
 {
-    char title[200], place[40];
+    char title[200], place[40], by[120];
+    int end = a.x + a.w - 2;
+
     snprintf(title, sizeof title, "%s%s%s", p->def->title, p->filter[0] ? " / " : "", p->filter);
     canvas_rule(c, a.x, a.y, a.w, title);
     if (rows(p) > (uint32_t)p->page && a.w > 40) {
         int n = snprintf(place, sizeof place, " %u/%u ", p->position + 1, rows(p));
-        canvas_text(c, a.x + a.w - n - 2, a.y, n, ROLE_DIM, place);
+        end -= n;
+        canvas_text(c, end, a.y, n, ROLE_DIM, place);
     }
+    if (rows(p) == 0 || a.w < 60) return;
+    sources_text(p, by, sizeof by);
+    int n = text_columns(by) + 2;
+    if (by[0] && end - n - 1 > a.x + text_columns(title) + 5)
+        canvas_printf(c, end - n - 1, a.y, n, ROLE_DIM, " %s ", by);
 }
 
 void pane_draw(struct pane *p, struct canvas *c, struct area a, bool focused)

@@ -34,6 +34,8 @@ void pane_draw(struct pane *p, struct canvas *c, struct area a, bool focused);
 bool pane_request(struct pane *p, enum request r);
 /* Puts the cursor on an item, when the table holds it. */
 void pane_select(struct pane *p, uint32_t item);
+/* Puts the cursor on a column, when the table has it. */
+void pane_column(struct pane *p, const char *id);
 /* The cell under the cursor in words: figure, spread, source, state and reason, meaning. */
 void pane_explain(const struct pane *p, char *text, size_t size);
 

@@ -11,7 +11,7 @@
  *   say TEXT      a line of its own between dumps
  *   expect TEXT   fails unless the screen holds it
  *   refuse TEXT   fails if the screen holds it
- *   wait TEXT     a live session: until the screen holds it, at most 60 s
+ *   wait TEXT     a live session: until the screen holds it, at most 120 s
  * To add one: a function and a row in `verbs`.
  */
 #include "base/clock.h"
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t WAIT_NS = 60000000000ull;
+static const uint64_t WAIT_NS = 120000000000ull;
 
 static enum status on_key(struct app *a, const char *arg)
 {

@@ -16,6 +16,8 @@ static void detail_init(void *data)
     struct detail *v = data;
     pane_init(&v->figures, "detail");
     pane_init(&v->stalls, "stalls");
+    pane_column(&v->figures, "value");
+    pane_column(&v->stalls, "share");
 }
 
 static void detail_done(void *data)
@@ -123,7 +125,10 @@ static void detail_draw(struct app *a, void *data, struct area area)
                   v->second);
         return;
     }
-    int low = area.h >= 14 ? area.h * 2 / 5 : 0;
+    /* The stalls take the rows they have, up to two fifths; one row says that there are none. */
+    int low = area.h >= 14 ? area.h * 2 / 5 : 0, want = (int)v->stalls.table.nrows + 2;
+    if (want < 3) want = 2;
+    if (low > want) low = want;
     if (v->second && !low) {
         pane_draw(&v->stalls, &a->canvas, area, true);
         return;

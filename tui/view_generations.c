@@ -7,6 +7,7 @@
 static void generations_init(void *data)
 {
     pane_init(data, "generations");
+    pane_column(data, "prefill_ratio");
     ((struct pane *)data)->follow = true;
 }
 

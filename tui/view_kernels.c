@@ -17,6 +17,8 @@ static void kernels_init(void *data)
     struct kernels_view *v = data;
     pane_init(&v->now, "kernels");
     pane_init(&v->all, "rows");
+    pane_column(&v->now, "sm_pct");
+    pane_column(&v->all, "sm_pct");
 }
 
 static void kernels_done(void *data)

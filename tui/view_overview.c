@@ -20,6 +20,7 @@ static void overview_init(void *data)
 {
     struct overview *v = data;
     pane_init(&v->kernels, "kernels");
+    pane_column(&v->kernels, "sm_pct");
 }
 
 static void overview_done(void *data)
