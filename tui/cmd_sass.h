@@ -1,5 +1,5 @@
 /*
- * `sasstop sass FILE [KERNEL-REGEX]`: kernels, censuses and listings of a cubin, as text or JSON.
+ * `sasstop sass FILE...`: kernels, censuses and listings of machine code, as text, JSON or CSV.
  * Needs no GPU and no terminal. argv[0] is "sass". Returns the exit status.
  */
 #ifndef TUI_CMD_SASS_H

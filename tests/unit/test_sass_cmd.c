@@ -72,7 +72,7 @@ static void json(void **state)
 {
     (void)state;
     static struct result r;
-    RUN(&r, TINY, "tiny", "--json");
+    RUN(&r, TINY, "-k", "tiny", "--json");
     assert_int_equal(r.status, EXIT_OK);
     assert_string_equal(r.err, "");
     cJSON *all = cJSON_Parse(r.out), *o = cJSON_GetArrayItem(all, 0);
@@ -103,7 +103,7 @@ static void unknown_figures_are_null(void **state)
 {
     (void)state;
     static struct result r;
-    RUN(&r, TINY, "frame", "--json");
+    RUN(&r, TINY, "-k", "frame", "--json");
     cJSON *all = cJSON_Parse(r.out), *o = cJSON_GetArrayItem(all, 0);
     assert_true(cJSON_IsNull(cJSON_GetObjectItem(o, "max_threads")));
     assert_true(cJSON_IsNull(cJSON_GetObjectItem(o, "blocks_per_sm")));
@@ -114,7 +114,7 @@ static void text(void **state)
 {
     (void)state;
     static struct result r;
-    RUN(&r, TINY, "tiny");
+    RUN(&r, TINY, "-k", "tiny");
     assert_int_equal(r.status, EXIT_OK);
     assert_non_null(strstr(r.out, "tiny_kd4  sm_90a\n"));
     assert_non_null(strstr(r.out, "instructions 59, and 13 of padding left out"));
@@ -129,7 +129,7 @@ static void text(void **state)
     assert_non_null(strstr(r.out, "sm_90a, ABI 8, CUDA 13.0, 2 kernels"));
     assert_non_null(
         strstr(r.out, "      59    32    6144       0      0    1     128        16  tiny_kd4\n"));
-    RUN(&r, TINY, "^tiny", "--code");
+    RUN(&r, TINY, "-k", "^tiny", "--code");
     assert_int_equal(r.status, EXIT_OK);
     assert_non_null(strstr(r.out, "IMMA.16832.S8.S8\n"));
     assert_non_null(strstr(r.out, " -> 1e0\n"));
@@ -148,13 +148,12 @@ static void failures(void **state)
         const char *says;
     } rows[] = {
         {{NULL}, EXIT_USAGE, "no file"},
-        {{TINY, "a", "b"}, EXIT_USAGE, "more than"},
         {{TINY, "--frob"}, EXIT_USAGE, "--help"},
-        {{TINY, "("}, EXIT_USAGE, "not a regular expression"},
-        {{TINY, "zzz"}, EXIT_FAILED, "no kernel in"},
+        {{TINY, "-k", "("}, EXIT_USAGE, "not a regular expression"},
+        {{TINY, "-k", "zzz"}, EXIT_FAILED, "no kernel in"},
         {{TINY, "--arch", "sm_80"}, EXIT_FAILED, "is for sm_90a, not for sm_80"},
         {{"tests/fixtures/sass/absent.cubin"}, EXIT_FAILED, "No such file"},
-        {{"Makefile"}, EXIT_FAILED, "not an ELF file"},
+        {{"Makefile"}, EXIT_FAILED, "neither an ELF file nor"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         run(&r, rows[i].args);
@@ -162,6 +161,17 @@ static void failures(void **state)
         if (!strstr(r.err, rows[i].says)) fail_msg("row %zu: %s", i, r.err);
         assert_string_equal(r.out, "");
     }
+}
+
+/* A file that can't be read doesn't stop the others, but the status tells. */
+static void several_files(void **state)
+{
+    (void)state;
+    static struct result r;
+    RUN(&r, "Makefile", TINY, "-k", "tiny", "--list");
+    assert_int_equal(r.status, EXIT_FAILED);
+    assert_non_null(strstr(r.err, "Makefile: neither"));
+    assert_non_null(strstr(r.out, "tiny_kd4"));
 }
 
 /* A kernel's name with escape codes must not reach the terminal as they are. */
@@ -195,7 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json),           cmocka_unit_test(unknown_figures_are_null),
         cmocka_unit_test(text),           cmocka_unit_test(failures),
-        cmocka_unit_test(names_are_tame),
+        cmocka_unit_test(names_are_tame), cmocka_unit_test(several_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,50 @@
+/*
+ * Shared by cmd_sass*.c and cmd_diff.c: what is printed, and the printers.
+ *
+ * A format gets begin() once, then for each file file(), for each cubin cubin(), for each kernel
+ * kernel(), at the end end(); any may be NULL. Output goes to stdout. One thread.
+ */
+#ifndef TUI_CMD_SASS_PRINT_H
+#define TUI_CMD_SASS_PRINT_H
+
+#include "sass_view/census.h"
+#include "sass_view/container.h"
+#include <cjson/cJSON.h>
+
+struct sass_job {
+    const char *file; /* as the user named it */
+    const struct container *container;
+    size_t part;
+    const struct cubin *cubin;
+    size_t shown; /* kernels */
+    cJSON *json;  /* the array under construction, or NULL */
+};
+
+struct sass_format {
+    const char *name;
+    enum status (*begin)(struct sass_job *j);
+    enum status (*file)(struct sass_job *j);
+    enum status (*cubin)(struct sass_job *j);
+    enum status (*kernel)(struct sass_job *j, const struct cubin_kernel *k);
+    enum status (*end)(struct sass_job *j);
+    bool parts_only; /* headers are enough: no cubin is opened */
+};
+
+extern const struct sass_format sass_census_format, sass_list_format, sass_code_format,
+    sass_parts_format, sass_json_format, sass_csv_format;
+
+/* Printable ASCII only, at most 255 characters; the text lives until the next call. */
+const char *sass_safe(const char *s);
+/* The demangled name, made safe likewise. */
+const char *sass_name(const char *mangled);
+/* The number, or "-" when it isn't known. */
+const char *sass_number(int v, char buf[16]);
+/* Blocks that fit on an SM when a block has the kernel's largest stated size; CUBIN_UNKNOWN. */
+int sass_blocks_per_sm(const struct cubin *c, const struct cubin_kernel *k);
+int sass_spill_bytes(const struct cubin_kernel *k);
+bool sass_add_number(cJSON *o, const char *key, int v); /* null when unknown */
+bool sass_add_hash(cJSON *o, const char *key, uint64_t v);
+/* Prints an array or object and frees nothing. */
+enum status sass_print_json(const cJSON *json);
+
+#endif
