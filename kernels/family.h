@@ -44,6 +44,9 @@ struct family_inputs {
 struct reference_value {
     double v;   /* the exact integer dots, combined in double */
     double mag; /* sum of the absolute values of the terms added: what rounding scales with */
+    /* Of numeric classes but q8, by the family's widen(): */
+    double abs;    /* the same over single products, each part of a weight apart */
+    double square; /* expected square error in units of the class's relative rounding, squared */
 };
 
 /* Limits for one output element and, summed, for the whole (see the family's tolerance()). */
@@ -66,12 +69,18 @@ struct kernel_family {
     /* Output element (token, row); in range by the caller's word. */
     struct reference_value (*reference)(const struct shape *s, const struct family_inputs *in,
                                         int token, int row);
+    /* Fills ref->abs and ref->square, for classes that round single values. */
+    void (*widen)(const struct shape *s, const struct family_inputs *in, int token, int row,
+                  struct reference_value *ref);
     struct tolerance (*tolerance)(const struct variant_desc *d, const struct shape *s,
                                   const struct reference_value *ref);
     /* Canonical weights -> the layout this variant wants (desc.layout_b). When it is the canonical
      * one *out stays NULL. Otherwise the caller frees *out. ERR_UNAVAILABLE: unknown layout. */
     enum status (*prepare)(const struct variant_desc *d, const struct shape *s,
                            const uint8_t *canonical, uint8_t **out, size_t *out_bytes);
+    /* The same for activations and desc.layout_a. */
+    enum status (*prepare_a)(const struct variant_desc *d, const struct shape *s,
+                             const uint8_t *canonical, uint8_t **out, size_t *out_bytes);
     /* Grid for a shape; block and shared memory come from the descriptor. */
     void (*geometry)(const struct variant_desc *d, const struct shape *s, uint32_t grid[3]);
     double (*macs)(const struct shape *s);
@@ -83,7 +92,8 @@ struct kernel_family {
 
 /* Arguments of every kernel of q4k_gemm, in order:
  *   const uint8_t *w   Q4_K super-blocks, m rows of k/256 * 144 bytes, 16-byte aligned
- *   const uint8_t *a   q8 chunks, n tokens of k/32 * 40 bytes, 8-byte aligned
+ *   const uint8_t *a   by desc.layout_a: q8 chunks, n tokens of k/32 * 40 bytes, 8-byte aligned; or
+ *                      "bf16" (kernels/bf16.h), 16-byte aligned
  *   float *y           y[token * m + row], 8-byte aligned
  *   int m, n, k
  * Every m, n >= 1; k a multiple of 256. */

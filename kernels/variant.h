@@ -30,6 +30,11 @@ enum {
     VARIANT_FALLBACK = 2, /* what the launcher runs when another of its family is refused */
 };
 
+/* struct variant_desc.features */
+enum {
+    VARIANT_WGMMA = 1, /* sm_90a's matrix instructions, copies and clusters */
+};
+
 /* One named part of the dynamic shared memory; parts lie one after the other in this order. */
 struct variant_buffer {
     char name[20];
@@ -55,11 +60,13 @@ struct variant_desc {
     uint32_t threads;                /* per block; for ops the largest block it takes */
     uint32_t min_blocks;             /* blocks/SM promised to the compiler; 0 = not said */
     uint32_t min_sm;                 /* lowest compute capability, 10 * major + minor */
-    uint32_t features;               /* 0: plain mma.sync; bits are named when first needed */
+    uint32_t features;               /* VARIANT_WGMMA..., 0: plain mma.sync */
     uint32_t flags;
     uint32_t n_buffers;
     struct variant_buffer buffers[VARIANT_BUFFERS]; /* dynamic shared memory = their sum */
-    uint32_t reserved[12];
+    uint32_t cluster_m; /* blocks of a cluster along m: the grid is a multiple; 0 = 1 */
+    uint32_t split_k;   /* blocks of a cluster that share an output tile by parts of k; 0 = 1 */
+    uint32_t reserved[10];
 };
 
 /* Total dynamic shared memory in bytes; n_buffers beyond the array counts as the array's size. */

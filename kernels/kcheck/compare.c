@@ -89,6 +89,7 @@ static void compare_one(const struct kernel_family *fam, const struct variant_de
                         int token, int row, struct sums *sums, struct comparison *out)
 {
     struct reference_value ref = fam->reference(s, in, token, row);
+    if (strcmp(d->numeric, "q8") != 0) fam->widen(s, in, token, row, &ref);
     struct tolerance tol = fam->tolerance(d, s, &ref);
     double error = fabs((double)y[(size_t)token * (size_t)s->m + (size_t)row] - ref.v);
     out->compared++;

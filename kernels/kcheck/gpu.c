@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+enum { UPLOAD_PAD = 64 };
+
 enum status gpu_open(struct gpu *g)
 {
     *g = (struct gpu){0};
@@ -44,13 +46,10 @@ enum status gpu_case_open(struct gpu *g, struct gpu_case *c, const struct varian
     struct launch_options strict = {.strict = true};
     enum status st = launch_plan_make(NULL, launcher_limits(g->launcher), v, s, &strict, &c->plan);
     if (st != OK) return st;
-    c->a_bytes = c->fam->a_bytes(s);
     c->y_bytes = check_buffer_bytes(c->fam, s);
     c->host = malloc(c->y_bytes);
     if (!c->host) return err_set(ERR_NOMEM, "no memory for the outputs");
-    st = alloc(g, &c->a, c->a_bytes, "activations");
-    if (st == OK) st = alloc(g, &c->y, c->y_bytes, "outputs");
-    return st;
+    return alloc(g, &c->y, c->y_bytes, "outputs");
 }
 
 void gpu_case_close(struct gpu *g, struct gpu_case *c)
@@ -62,19 +61,31 @@ void gpu_case_close(struct gpu *g, struct gpu_case *c)
     *c = (struct gpu_case){0};
 }
 
+/* `prepared` or, where that is NULL, the canonical bytes; the buffer is made on first use. */
+static enum status upload(struct gpu *g, drv_ptr *p, size_t *have, const uint8_t *prepared,
+                          size_t prepared_bytes, const uint8_t *canonical, size_t bytes,
+                          const char *what)
+{
+    enum status st = OK;
+    *have = prepared ? prepared_bytes : bytes;
+    /* Some kernels read weights by whole words: a little past the end must be readable. */
+    if (!*p) st = alloc(g, p, *have + UPLOAD_PAD, what);
+    if (st != OK) return st;
+    return driver_check(g->drv, g->drv->MemcpyHtoD(*p, prepared ? prepared : canonical, *have),
+                        what);
+}
+
 enum status gpu_case_upload(struct gpu *g, struct gpu_case *c, const struct family_inputs *in)
 {
-    uint8_t *prepared = NULL;
-    size_t bytes = 0;
-    enum status st = c->fam->prepare(&c->variant->desc, &c->shape, in->b, &prepared, &bytes);
-    if (st != OK) return st;
-    const uint8_t *b = prepared ? prepared : in->b;
-    if (!prepared) bytes = in->b_bytes;
-    if (!c->b) st = alloc(g, &c->b, bytes, "weights");
-    c->b_bytes = bytes;
-    if (st == OK) st = driver_check(g->drv, g->drv->MemcpyHtoD(c->b, b, bytes), "weights");
-    if (st == OK) st = driver_check(g->drv, g->drv->MemcpyHtoD(c->a, in->a, in->a_bytes), "upload");
-    free(prepared);
+    const struct variant_desc *d = &c->variant->desc;
+    uint8_t *a = NULL, *b = NULL;
+    size_t a_bytes = 0, b_bytes = 0;
+    enum status st = c->fam->prepare(d, &c->shape, in->b, &b, &b_bytes);
+    if (st == OK) st = c->fam->prepare_a(d, &c->shape, in->a, &a, &a_bytes);
+    if (st == OK) st = upload(g, &c->b, &c->b_bytes, b, b_bytes, in->b, in->b_bytes, "weights");
+    if (st == OK) st = upload(g, &c->a, &c->a_bytes, a, a_bytes, in->a, in->a_bytes, "activations");
+    free(a);
+    free(b);
     return st;
 }
 

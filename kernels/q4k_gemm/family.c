@@ -15,6 +15,7 @@
  */
 #include "kernels/q4k_gemm/family_priv.h"
 
+#include "kernels/bf16_class.h"
 #include "kernels/q4k_gemm/ref.h"
 
 static const double U = 0x1p-24;
@@ -53,7 +54,7 @@ static struct reference_value reference(const struct shape *s, const struct fami
 static struct tolerance tolerance(const struct variant_desc *d, const struct shape *s,
                                   const struct reference_value *ref)
 {
-    (void)d; /* one numeric class so far: q8 */
+    if (!strcmp(d->numeric, "bf16")) return bf16_tolerance(s, ref);
     double roundings = 2.0 * s->k / Q8_CHUNK + 3;
     double unit = U * ref->mag;
     return (struct tolerance){.worst = roundings * unit / (1 - roundings * U),
@@ -80,9 +81,10 @@ static uint32_t tiles(int n, uint32_t tile)
 /* Tokens first: neighbouring blocks then share a tile of weights, which is the larger operand. */
 static void geometry(const struct variant_desc *d, const struct shape *s, uint32_t grid[3])
 {
+    uint32_t cluster = d->cluster_m ? d->cluster_m : 1;
     grid[0] = tiles(s->n, d->tile_n);
-    grid[1] = tiles(s->m, d->tile_m);
-    grid[2] = 1;
+    grid[1] = (tiles(s->m, d->tile_m) + cluster - 1) / cluster * cluster;
+    grid[2] = d->split_k ? d->split_k : 1;
 }
 
 static double macs(const struct shape *s)
@@ -119,8 +121,10 @@ const struct kernel_family q4k_gemm_family = {
     .check_shape = check_shape,
     .make_inputs = q4k_make_inputs,
     .reference = reference,
+    .widen = q4k_widen,
     .tolerance = tolerance,
     .prepare = prepare,
+    .prepare_a = bf16_prepare_a,
     .geometry = geometry,
     .macs = macs,
     .bytes = bytes,

@@ -8,4 +8,8 @@
 enum status q4k_make_inputs(const struct shape *s, enum input_kind kind, uint64_t seed,
                             struct family_inputs *out);
 
+/* See struct kernel_family.widen. */
+void q4k_widen(const struct shape *s, const struct family_inputs *in, int token, int row,
+               struct reference_value *ref);
+
 #endif

@@ -3,6 +3,7 @@
  * quantised formats. Every kind keeps the formats' rules (sa = sum of q, 6-bit scales), so that a
  * kernel can't be excused by malformed data.
  */
+#include "kernels/bf16_class.h"
 #include "kernels/q4k_gemm/family_priv.h"
 #include "kernels/q4k_gemm/ref.h"
 
@@ -92,4 +93,22 @@ enum status q4k_make_inputs(const struct shape *s, enum input_kind kind, uint64_
         fill_chunk(out->a + i * Q8_CHUNK_BYTES, kind, &state);
     }
     return OK;
+}
+
+void q4k_widen(const struct shape *s, const struct family_inputs *in, int token, int row,
+               struct reference_value *ref)
+{
+    const uint8_t *w = in->b + (size_t)row * q4k_row_bytes(s->k);
+    const uint8_t *c = in->a + (size_t)token * q8_row_bytes(s->k);
+    for (int b = 0; b < s->k / Q4K_BLOCK; b++, w += Q4K_BLOCK_BYTES) {
+        double d = f16_to_f32(f16_load(w)), dmin = f16_to_f32(f16_load(w + 2));
+        for (int j = 0; j < Q4K_SUBS; j++, c += Q8_CHUNK_BYTES) {
+            int sc, m, q[Q8_CHUNK];
+            q4k_scale_min(w + Q4K_SCALES, j, &sc, &m);
+            const uint8_t *from = w + Q4K_NIBBLES + (j >> 1) * 32;
+            for (int i = 0; i < Q8_CHUNK; i++) q[i] = from[i] >> (j & 1) * 4 & 15;
+            bf16_add_terms(q, (const int8_t *)c + Q8_QUANTS, Q8_CHUNK, d * sc, -dmin * m,
+                           f16_to_f32(f16_load(c)), ref);
+        }
+    }
 }
