@@ -4,10 +4,12 @@
  *
  * A block computes 128 output rows x T tokens. Warps 0-7 are two warpgroups of 64 rows; each thread
  * reads the quantised bytes of its own places in the A operand from shared memory, makes bf16 of
- * them in registers and feeds them to wgmma from there: an expanded weight is never stored. Warp 8
- * brings activations (64 values of k a stage), warp 9 weights (a super-block of each row a stage),
- * both by bulk copies that complete on mbarriers; a stage is given back by an arrival of each
- * consumer warp. While a step of 64 values is in the tensor cores, the next one is unpacked.
+ * them in registers and feeds them to wgmma from there: an expanded weight is never stored. Warps
+ * 8-10 bring weights (a super-block of each row a stage) by 16-byte cp.async, warp 11 activations
+ * (64 values of k a stage) by one bulk copy; both complete on mbarriers, and a stage is given back
+ * by an arrival of each consumer warp. While a step of 64 values is in the tensor cores, the next
+ * one is unpacked. (Weights by bulk copies of one row each were tried first: each took 35 to 80
+ * ns.)
  *
  * Clusters, by descriptor: PAIR = 2 blocks of neighbouring rows share the activations, each
  * fetching half of every stage for both; SPLIT blocks of one output tile take a part of k each, and
@@ -19,8 +21,8 @@
  * held: they reach only outputs that aren't stored.
  *
  * A format (q4k here, q6k in kernels/q6k_gemm/) is a struct:
- *   COPY, ROW     bytes copied for a row's super-block, and their distance in a stage
- *   source()      where the copy starts
+ *   ROW           bytes copied for a row's super-block, in a stage one row after the other
+ *   BLOCK, at()   bytes of a super-block; where the copy for one at an offset starts
  *   head          what a thread keeps of a super-block: scales
  *   step()        the A operand of 64 values: a[4][4]
  */
@@ -36,7 +38,8 @@ namespace hopper
 enum {
     ROWS = 128,
     CONSUMERS = 256,
-    THREADS = CONSUMERS + 64,
+    FETCHERS = 96, /* of weights */
+    THREADS = CONSUMERS + FETCHERS + 32,
     WARPS = CONSUMERS / 32,
     GROUP_BYTES = 1024,   /* 8 tokens x 64 values */
     RED_STRIDE = ROWS + 4 /* floats from token to token in the output tile: no bank conflicts */
@@ -100,7 +103,7 @@ template <class F, int T, int A_STAGES, int W_STAGES, int PAIR, int SPLIT> struc
                 bar_init(a_empty(i), WARPS * PAIR);
             }
             for (int i = 0; i < W_STAGES; i++) {
-                bar_init(w_full(i), 1);
+                bar_init(w_full(i), FETCHERS);
                 bar_init(w_empty(i), WARPS);
             }
             bars_visible();
@@ -132,21 +135,28 @@ template <class F, int T, int A_STAGES, int W_STAGES, int PAIR, int SPLIT> struc
         }
     }
 
-    /* One warp, four rows a lane. */
+    /* FETCHERS threads: consecutive ones take consecutive 16 bytes of the rows' copies. */
     static __device__ __forceinline__ void fetch_w(const args &g, int sb0, int sb1)
     {
-        const int lane = threadIdx.x & 31;
+        enum { PARTS = F::ROW / 16, EACH = ROWS * PARTS / FETCHERS };
+        static_assert(EACH * FETCHERS == ROWS * PARTS, "");
+        const int thread = threadIdx.x - CONSUMERS, row0 = (int)blockIdx.y * ROWS;
+        const uint32_t row_bytes = g.k / 256 * F::BLOCK;
+        const uint8_t *base = g.w + (size_t)min(row0, g.m - 1) * row_bytes;
+        uint32_t from[EACH];
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const int c = i * FETCHERS + thread;
+            from[i] = min(c / PARTS, max(g.m - 1 - row0, 0)) * row_bytes + c % PARTS * 16;
+        }
         ring<W_STAGES> r;
         for (int sb = sb0; sb < sb1; sb++, r.next()) {
             bar_wait(w_empty(r.slot), r.parity ^ 1);
-            if (lane == 0) bar_expect(w_full(r.slot), ROWS * F::COPY);
-            __syncwarp();
+            const uint32_t stage = smem_at(smem) + W_AT + r.slot * W_STAGE + thread * 16;
 #pragma unroll
-            for (int i = 0; i < ROWS / 32; i++) {
-                const int row = i * 32 + lane, at = min((int)blockIdx.y * ROWS + row, g.m - 1);
-                copy(smem_at(smem) + W_AT + r.slot * W_STAGE + row * F::ROW, F::source(g, at, sb),
-                     F::COPY, w_full(r.slot));
-            }
+            for (int i = 0; i < EACH; i++)
+                copy_16(stage + i * FETCHERS * 16, base + F::at(from[i] + sb * F::BLOCK));
+            bar_arrive_after_copies(w_full(r.slot));
         }
     }
 
@@ -165,6 +175,7 @@ template <class F, int T, int A_STAGES, int W_STAGES, int PAIR, int SPLIT> struc
         const int lane = threadIdx.x & 31, row = (threadIdx.x >> 5) * 16 + (lane >> 2);
         const int row0 = (int)blockIdx.y * ROWS + row;
         uint32_t a[2][4][4];
+        typename F::head h(g);
         ring<A_STAGES> ra;
         ring<W_STAGES> rw;
         int before = -1; /* the stage of the step before this one */
@@ -172,7 +183,6 @@ template <class F, int T, int A_STAGES, int W_STAGES, int PAIR, int SPLIT> struc
         for (int sb = sb0; sb < sb1; sb++, rw.next()) {
             bar_wait(w_full(rw.slot), rw.parity);
             const uint8_t *w = smem + W_AT + rw.slot * W_STAGE + row * F::ROW;
-            typename F::head h;
             h.load(g, w, row0, sb, lane);
 #pragma unroll
             for (int p = 0; p < 4; p++) {
@@ -250,9 +260,9 @@ template <class F, int T, int A_STAGES, int W_STAGES, int PAIR, int SPLIT> struc
         init();
         if (threadIdx.x < CONSUMERS)
             consume(g, sb0, sb1, c);
-        else if (threadIdx.x >= CONSUMERS + 32)
+        else if (threadIdx.x < CONSUMERS + FETCHERS)
             fetch_w(g, sb0, sb1);
-        else if (threadIdx.x == CONSUMERS)
+        else if (threadIdx.x == CONSUMERS + FETCHERS)
             fetch_a(g, sb0, sb1);
         __syncwarp();
         store(g, c);
@@ -263,14 +273,24 @@ template <class F, int T, int A_STAGES, int W_STAGES, int PAIR, int SPLIT> struc
 
 /* ---- unpacking ---- */
 
-/* The two values of `v` under `mask`, 16 bits apart and at most 7 bits, as bf16: 128 + q is q in
- * the mantissa of 128, so taking `bias` (128 and the format's own) off again is exact. One
- * LOP3: left alone the compiler makes two of it. */
-__device__ __forceinline__ __nv_bfloat162 exact_pair(uint32_t v, uint32_t mask, float bias)
+/* Constants that the compiler must keep in registers: as immediates they cost an instruction each
+ * time, since LOP3 takes one of them and HADD2 none twice. `never` is negative in no launch. */
+struct constants {
+    uint32_t mask, magic, bias;
+    __device__ __forceinline__ constants(int never, uint32_t mask_, uint32_t bias_)
+        : mask(mask_ | (uint32_t)never >> 31), magic(0x43004300u | (uint32_t)never >> 31),
+          bias(bias_ | (uint32_t)never >> 31)
+    {
+    }
+};
+
+/* The two values of `v` under the mask, 16 bits apart and at most 7 bits, as bf16: 128 + q is q in
+ * the mantissa of 128, so taking the bias (128 and the format's own) off again is exact. */
+__device__ __forceinline__ __nv_bfloat162 exact_pair(uint32_t v, const constants &k)
 {
     uint32_t bits;
-    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(bits) : "r"(v), "r"(mask), "r"(0x43004300u));
-    return __hsub2(*(const __nv_bfloat162 *)&bits, __float2bfloat162_rn(bias));
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(bits) : "r"(v), "r"(k.mask), "r"(k.magic));
+    return __hsub2(*(const __nv_bfloat162 *)&bits, *(const __nv_bfloat162 *)&k.bias);
 }
 
 __device__ __forceinline__ uint32_t bits_of(__nv_bfloat162 v)
@@ -291,16 +311,21 @@ __device__ __forceinline__ __nv_bfloat162 twice(uint32_t v, bool high)
 
 /* Q4_K; the format in kernels/q4k_gemm/ref.h. */
 struct q4k {
-    enum { COPY = 144, ROW = 144 };
+    enum { BLOCK = 144, ROW = 144 };
 
-    static __device__ __forceinline__ const uint8_t *source(const args &g, int row, int sb)
+    static __device__ __forceinline__ uint32_t at(uint32_t offset)
     {
-        return g.w + ((size_t)row * (g.k / 256) + sb) * COPY;
+        return offset;
     }
 
     struct head {
+        constants k;
         uint32_t s[2]
                   [2]; /* {d*sc, -dmin*m} of sub-blocks 2*(lane%4) + 0, 1, rows L/4 and L/4 + 8 */
+
+        __device__ __forceinline__ explicit head(const args &g) : k(g.m, 0x000f000fu, 0x43004300u)
+        {
+        }
 
         __device__ __forceinline__ void load(const args &, const uint8_t *w, int, int, int lane)
         {
@@ -339,8 +364,8 @@ struct q4k {
                     for (int i = 0; i < 2; i++)
 #pragma unroll
                         for (int e = 0; e < 2; e++)
-                            a[j * 2 + i][e * 2 + r] = bits_of(__hfma2(
-                                exact_pair(v[i] >> (j * 4 + e * 8), 0x000f000fu, 128), sc, off));
+                            a[j * 2 + i][e * 2 + r] =
+                                bits_of(__hfma2(exact_pair(v[i] >> (j * 4 + e * 8), k), sc, off));
                 }
             }
         }

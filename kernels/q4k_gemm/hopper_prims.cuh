@@ -87,6 +87,18 @@ __device__ __forceinline__ void copy(uint32_t dst, const void *src, uint32_t byt
                  : "memory");
 }
 
+/* 16 bytes by one thread; bar_arrive_after_copies() arrives when all of the thread's have landed.
+ */
+__device__ __forceinline__ void copy_16(uint32_t dst, const void *src)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(dst), "l"(src) : "memory");
+}
+
+__device__ __forceinline__ void bar_arrive_after_copies(uint32_t bar)
+{
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
+}
+
 /* To the same place, and on the same barrier, of every block whose bit is in `blocks`. */
 __device__ __forceinline__ void copy_to(uint32_t dst, const void *src, uint32_t bytes, uint32_t bar,
                                         uint16_t blocks)
