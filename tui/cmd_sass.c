@@ -15,7 +15,7 @@
 struct options {
     char **files;
     int nfiles;
-    const char *kernel, *arch;
+    const char *kernel, *arch, *expect;
     const struct sass_format *format; /* NULL: the one that fits the file */
     regex_t re;
     bool have_re;
@@ -37,9 +37,11 @@ static const char usage_text[] =
     "  --census       instructions by class and opcode: whole kernel, in loops, hot loop\n"
     "  --code         every instruction: address, guard, opcode, branch target, loop depth\n"
     "  --json, --csv  the census for programs\n"
+    "  --expect RULES hold a file of rules (see docs/SASS.md): what is held, off, reopened\n"
     "  -h, --help     this text\n"
     "\n"
-    "Exit status: 0 printed, 1 something can't be read or nothing matches, 2 wrong usage, 3 a "
+    "Exit status: 0 printed, 1 something can't be read, nothing matches or a rule is off, 2 wrong "
+    "usage, 3 a "
     "library\n"
     "whose licence forbids disassembly (--parts and --list work).\n";
 
@@ -142,7 +144,7 @@ static enum status print_file(struct sass_job *j, struct options *o, const char 
 
 static enum status run(struct options *o)
 {
-    struct sass_job j = {0};
+    struct sass_job j = {.expect_path = o->expect};
     enum status st = OK, all = OK;
     if (o->kernel) {
         if (regcomp(&o->re, o->kernel, REG_EXTENDED | REG_NOSUB))
@@ -155,11 +157,12 @@ static enum status run(struct options *o)
         enum status one = print_file(&j, o, o->files[i]);
         if (!all) all = one;
     }
-    if (st == OK && cJSON_GetArraySize(j.json) > 0 && o->format->end)
-        st = complain(OK, o->format->end(&j));
+    if (st == OK && (j.expect || cJSON_GetArraySize(j.json) > 0))
+        all = complain(all, o->format->end(&j));
     if (st == OK && fflush(stdout)) st = complain(OK, err_set(ERR_IO, "writing the output failed"));
     if (o->have_re) regfree(&o->re);
     cJSON_Delete(j.json);
+    sass_expect_free(j.expect);
     return st ? st : all;
 }
 
@@ -174,6 +177,7 @@ static enum status parse(int argc, char **argv, struct options *o, bool *help)
         {"parts", no_argument, NULL, 5},
         {"kernel", required_argument, NULL, 'k'},
         {"arch", required_argument, NULL, 'a'},
+        {"expect", required_argument, NULL, 'e'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -184,6 +188,8 @@ static enum status parse(int argc, char **argv, struct options *o, bool *help)
             *help = true;
         else if (ch == 'a')
             o->arch = optarg;
+        else if (ch == 'e')
+            o->expect = optarg;
         else if (ch == 'k')
             o->kernel = optarg;
         else if (ch >= 0 && ch < NFORMATS)
@@ -193,6 +199,7 @@ static enum status parse(int argc, char **argv, struct options *o, bool *help)
     }
     if (*help) return OK;
     if (optind >= argc) return err_set(ERR_USAGE, "no file given; try 'sasstop sass --help'");
+    if (o->expect) o->format = &sass_expect_format;
     o->files = argv + optind;
     o->nfiles = argc - optind;
     return OK;

@@ -11,6 +11,8 @@
 #include "sass_view/container.h"
 #include <cjson/cJSON.h>
 
+struct sass_expect;
+
 struct sass_job {
     const char *file; /* as the user named it */
     const struct container *container;
@@ -18,6 +20,8 @@ struct sass_job {
     const struct cubin *cubin;
     size_t shown; /* kernels */
     cJSON *json;  /* the array under construction, or NULL */
+    const char *expect_path;
+    struct sass_expect *expect; /* of --expect; freed by the command */
 };
 
 struct sass_format {
@@ -31,7 +35,9 @@ struct sass_format {
 };
 
 extern const struct sass_format sass_census_format, sass_list_format, sass_code_format,
-    sass_parts_format, sass_json_format, sass_csv_format;
+    sass_parts_format, sass_json_format, sass_csv_format, sass_expect_format;
+
+void sass_expect_free(struct sass_expect *x); /* NULL is fine */
 
 /* Printable ASCII only, at most 255 characters; the text lives until the next call. */
 const char *sass_safe(const char *s);
