@@ -85,11 +85,11 @@ static void apply_file(struct session *s, const uint8_t *p, size_t size)
 void fuzz_session(const uint8_t *data, size_t size)
 {
     struct session s;
-    if (!size || session_init(&s)) return;
-    if (data[0] & 1)
-        apply_frames(&s, data + 1, size - 1);
+    if (session_init(&s)) return;
+    if (size >= 8 && !memcmp(data, "SASSTOP\n", 8))
+        apply_file(&s, data, size);
     else
-        apply_file(&s, data + 1, size - 1);
+        apply_frames(&s, data, size);
     print_all(&s);
     session_free(&s);
 }

@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 void fuzz_gguf(const uint8_t *data, size_t size);
-/* First byte even: a session file. Odd: frames, {u8 type, u8, u16 length, payload} each. */
+/* What starts as a session file is read as one; all else is frames for the fold, {u8 type, u8
+ * version, u16 length, payload} each, so that no checksum is in the way. */
 void fuzz_session(const uint8_t *data, size_t size);
 void fuzz_cubin(const uint8_t *data, size_t size);
 void fuzz_container(const uint8_t *data, size_t size);
