@@ -14,6 +14,14 @@ LDFLAGS   = $(SAN) -pthread
 STATIC   := -Wl,-Bstatic -lzstd -llz4 -lxxhash -lpcre2-8 -lelf -lz -Wl,-Bdynamic
 LIBS     := $(STATIC) -lcjson -lm -ldl
 CURSES   := -lncursesw -ltinfo
+# `make V=1` shows whole commands.
+ifeq ($(V),1)
+say =
+Q   =
+else
+say = @echo "  $(1)	$@";
+Q   = @
+endif
 VERSION  := 0.1.0
 COMMIT   := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
 
@@ -60,13 +68,16 @@ cubins-all: ## kernels for every supported architecture
 	$(MAKE) cubins ARCHS="80 86 89 90a 100a 120 121"
 
 $(B)/sasstop: $(B)/o/tui/main.o $(call lib,$(SASSTOP_LIBS))
-	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS) $(CURSES)
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS) $(CURSES)
 
 $(B)/sasstop-engine: $(B)/o/engine/main.o $(call lib,$(ENGINE_LIBS))
-	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS)
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS)
 
 $(B)/kcheck: $(B)/o/kernels/kcheck_main.o $(call lib,$(KCHECK_LIBS))
-	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS)
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS)
 
 define ARCHIVE
 $(B)/lib$(1).a: $(call obj,$(call src,$(1)))
@@ -76,7 +87,8 @@ $(foreach f,$(FOLDERS),$(eval $(call ARCHIVE,$(f))))
 
 $(B)/o/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -c -o $@ $<
+	$(call say,CC)
+	$(Q)$(CC) $(CFLAGS) -c -o $@ $<
 
 # The version and commit are compiled into one object only.
 $(B)/o/base/version.o: XCFLAGS += -DSASSTOP_VERSION='"$(VERSION)"' -DSASSTOP_COMMIT='"$(COMMIT)"'
@@ -86,7 +98,8 @@ $(B)/o/engine/cpu/%.o: XCFLAGS += -O3
 define CUBIN
 $(B)/cubin/sm_$(1)/%.cubin: kernels/%.cu
 	@mkdir -p $$(@D)
-	$(NVCC) $(NVFLAGS) -arch=sm_$(1) -MMD -MP -MF $$(@:.cubin=.d) -o $$@ $$<
+	$$(call say,NVCC)
+	$$(Q)$(NVCC) $(NVFLAGS) -arch=sm_$(1) -MMD -MP -MF $$(@:.cubin=.d) -o $$@ $$<
 endef
 $(foreach a,$(ARCHS),$(eval $(call CUBIN,$(a))))
 
@@ -95,7 +108,8 @@ $(TESTLIB): $(patsubst %.c,$(B)/o/%.o,$(wildcard tests/lib/*.c))
 
 $(B)/unit/%: $(B)/o/tests/unit/%.o $(TESTLIB) $(call lib,$(FOLDERS))
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS) $(CURSES) -lcmocka
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS) $(CURSES) -lcmocka
 
 unit: $(UNIT_BIN)
 .PHONY: unit
@@ -107,11 +121,13 @@ GPU_CU  := $(if $(NVCC),$(patsubst tests/gpu/%.cu,$(B)/gpu/%.sm_90a.cubin,$(wild
 
 $(B)/gpu/%: $(B)/o/tests/gpu/%.o $(TESTLIB) $(call lib,$(FOLDERS))
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS) $(CURSES)
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS) $(CURSES)
 
 $(B)/gpu/%.sm_90a.cubin: tests/gpu/%.cu
 	@mkdir -p $(@D)
-	$(NVCC) $(NVFLAGS) -arch=sm_90a -MMD -MP -MF $(@:.cubin=.d) -o $@ $<
+	$(call say,NVCC)
+	$(Q)$(NVCC) $(NVFLAGS) -arch=sm_90a -MMD -MP -MF $(@:.cubin=.d) -o $@ $<
 
 gpu-tests: $(GPU_BIN) $(GPU_CU)
 .PHONY: gpu-tests

@@ -15,7 +15,8 @@ gpu_gb() { # GiB of the largest GPU; nothing when there is none that can be used
 }
 
 gb=$(gpu_gb)
-gguf=$(ls "$cache"/gemma*.gguf "$cache"/*.gguf 2>/dev/null | head -1)
+gguf=$(ls "$cache"/gemma*.gguf 2>/dev/null | head -1)
+[ -n "$gguf" ] || gguf=$(ls "$cache"/*.gguf 2>/dev/null | head -1)
 if [ -n "${MODEL:-}" ]; then
     model=$MODEL why="MODEL="
 elif [ "${gb:-0}" -ge 16 ] 2>/dev/null; then
