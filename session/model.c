@@ -66,6 +66,7 @@ void session_free(struct session *s)
     free(s->events);
     free(s->text);
     window_free(s->window);
+    lab_free(s);
     memset(s, 0, sizeof *s);
 }
 

@@ -12,6 +12,7 @@
 #ifndef SESSION_MODEL_H
 #define SESSION_MODEL_H
 
+#include "session/lab_experiment.h"
 #include "session/pack.h"
 #include "session/stats.h"
 
@@ -173,7 +174,9 @@ struct session {
 
     struct window_fold *window;
     uint64_t windows, windows_unused; /* joined; overflowed or without a clock offset */
-    struct module *modules;           /* cubins, by hash, for the SASS view */
+    struct lab_experiment *experiments;
+    uint32_t nexperiments;
+    struct module *modules; /* cubins, by hash, for the SASS view */
     uint32_t nmodules;
 
     /* Of the fold alone: this instance's numbers -> index + 1, and totals of what is bounded. */
@@ -199,6 +202,7 @@ const struct kernel_stalls *session_stalls(const struct session *s, uint32_t ker
                                            uint32_t generation);
 const struct module *session_module(const struct session *s, uint64_t cubin_hash); /* whole ones */
 const struct msg_source *session_source(const struct session *s, const char *name);
+struct lab_experiment *session_experiment(const struct session *s, uint32_t number);
 /* The variant and KD of `family` that the newest generation runs; false when the family has none.
  */
 bool session_selected(const struct session *s, const char *family, const char **variant,

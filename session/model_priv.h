@@ -41,6 +41,13 @@ enum status fold_pm_samples(struct session *s, const struct frame *f, const unio
 enum status fold_window_end(struct session *s, const struct frame *f, const union msg_any *m);
 void window_free(struct window_fold *w);
 
+enum status fold_experiment(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_gate(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_pair(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_mechanism(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_verdict(struct session *s, const struct frame *f, const union msg_any *m);
+void lab_free(struct session *s);
+
 /* Counts a frame that made no sense; OK, since a stream is read to its end. */
 enum status fold_garbled(struct session *s);
 

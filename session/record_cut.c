@@ -39,6 +39,11 @@ static bool bears_state(unsigned type)
     case FRAME_DROPS:
     case FRAME_PARITY:
     case FRAME_VARIANT_DEF:
+    case FRAME_EXPERIMENT:
+    case FRAME_GATE:
+    case FRAME_PAIR:
+    case FRAME_MECHANISM:
+    case FRAME_VERDICT:
         return true;
     default:
         return false;
