@@ -32,8 +32,7 @@ static int64_t figure(const struct census *c, int64_t i)
     return v[i];
 }
 
-/* False when a term isn't known. */
-static bool evaluate(const struct expect_side *s, const struct census *c, enum census_scope scope,
+bool expect_evaluate(const struct expect_side *s, const struct census *c, enum census_scope scope,
                      int64_t *sum)
 {
     *sum = 0;
@@ -111,7 +110,7 @@ static void say_off(const struct expect_rule *r, struct expect_result *out)
 }
 
 void expect_hold(const struct expect_set *s, const struct expect_rule *r, const struct census *c,
-                  const char *toolkit, struct expect_result *out)
+                 const char *toolkit, struct expect_result *out)
 {
     const struct expect_section *x = &s->sections[r->section];
     *out = (struct expect_result){.state = EXPECT_HELD};
@@ -119,8 +118,8 @@ void expect_hold(const struct expect_set *s, const struct expect_rule *r, const 
         out->state = EXPECT_SKIPPED;
         snprintf(out->text, sizeof out->text, "%s: counted with CUDA %s, this is %s", r->text,
                  x->codes[0].toolkit, toolkit[0] ? toolkit : "not stated");
-    } else if (!evaluate(&r->left, c, r->scope, &out->left) ||
-               !evaluate(&r->right, c, r->scope, &out->right)) {
+    } else if (!expect_evaluate(&r->left, c, r->scope, &out->left) ||
+               !expect_evaluate(&r->right, c, r->scope, &out->right)) {
         out->state = EXPECT_UNKNOWN;
         snprintf(out->text, sizeof out->text, "%s: not known from this file", r->text);
     } else if (r->reopens[0]) {

@@ -95,7 +95,7 @@ bool expect_applies(const struct expect_set *s, unsigned section, const struct c
 
 /* Holds one rule against a kernel that its section applies to; `toolkit` is the cubin's. */
 void expect_hold(const struct expect_set *s, const struct expect_rule *r, const struct census *c,
-                  const char *toolkit, struct expect_result *out);
+                 const char *toolkit, struct expect_result *out);
 
 /* True when the section names code and this kernel's is none of it: a rebuild changed it. */
 bool expect_code_changed(const struct expect_set *s, unsigned section, const struct census *c);

@@ -209,6 +209,7 @@ int cmd_sass(int argc, char **argv)
 {
     struct options o = {0};
     bool help = false;
+    sass_start_output();
     enum status st = parse(argc, argv, &o, &help);
     if (st == OK && help) {
         fputs(usage_text, stdout);

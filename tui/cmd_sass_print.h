@@ -39,9 +39,12 @@ extern const struct sass_format sass_census_format, sass_list_format, sass_code_
 
 void sass_expect_free(struct sass_expect *x); /* NULL is fine */
 
+/* Before printing: a reader that goes away (head, a pager) ends the program without a complaint. */
+void sass_start_output(void);
+
 /* Printable ASCII only, at most 255 characters; the text lives until the next call. */
 const char *sass_safe(const char *s);
-/* The demangled name, made safe likewise. */
+/* The demangled name, made safe likewise, in a place of its own. */
 const char *sass_name(const char *mangled);
 /* The number, or "-" when it isn't known. */
 const char *sass_number(int v, char buf[16]);

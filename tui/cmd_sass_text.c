@@ -9,6 +9,7 @@
 #include "sass_view/occupancy.h"
 #include "tui/cmd_sass_print.h"
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +29,15 @@ const char *sass_safe(const char *s)
 
 const char *sass_name(const char *mangled)
 {
-    char name[256];
-    return sass_safe(demangle(mangled, name, sizeof name));
+    static char name[256];
+    char raw[256];
+    snprintf(name, sizeof name, "%s", sass_safe(demangle(mangled, raw, sizeof raw)));
+    return name;
+}
+
+void sass_start_output(void)
+{
+    signal(SIGPIPE, SIG_DFL);
 }
 
 const char *sass_number(int v, char buf[16])

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/version.h"
+#include "tui/cmd_diff.h"
 #include "tui/cmd_sass.h"
 #include "tui/engine_child.h"
 #include "tui/keys.h"
