@@ -5,6 +5,7 @@
  */
 #include "base/version.h"
 #include "kernels/kcheck/kcheck.h"
+#include "kernels/kcheck/serve.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -12,11 +13,11 @@
 #include <string.h>
 
 struct options {
-    const char *variant, *arch;
+    const char *variant, *arch, *cubins;
     struct shape shapes[CHECK_SHAPES_MAX];
-    int n_shapes, repeat, limit_s;
+    int n_shapes, repeat, limit_s, blocks;
     uint64_t seed;
-    bool all, json, list, broken, bench;
+    bool all, json, list, broken, bench, serve;
 };
 
 static const char usage_text[] =
@@ -32,6 +33,9 @@ static const char usage_text[] =
     "  --limit S           seconds without a sign of life that count as a hang (default 20)\n"
     "  --json              one JSON object a variant and line\n"
     "  --list              what is there, without a GPU; --arch 90a chooses\n"
+    "  --serve             time --variant on one shape, once a line of stdin, as JSON\n"
+    "  --blocks N          with it: N blocks a SM, by padding shared memory\n"
+    "  --cubins DIR        kernels from there\n"
     "  --version, --help\n"
     "Exit status: 0 all sound, 1 not, 2 usage, 3 no GPU or no kernels for it.\n";
 
@@ -61,7 +65,7 @@ static enum status parse_shapes(const char *s, struct options *o)
     return o->n_shapes ? OK : err_set(ERR_USAGE, "--shapes is empty");
 }
 
-enum { OPT_BROKEN = 256, OPT_LIMIT, OPT_ARCH, OPT_VERSION };
+enum { OPT_BROKEN = 256, OPT_LIMIT, OPT_ARCH, OPT_VERSION, OPT_SERVE, OPT_BLOCKS, OPT_CUBINS };
 
 static const struct option long_options[] = {
     {"all", no_argument, NULL, 'a'},
@@ -75,6 +79,9 @@ static const struct option long_options[] = {
     {"include-broken", no_argument, NULL, OPT_BROKEN},
     {"limit", required_argument, NULL, OPT_LIMIT},
     {"arch", required_argument, NULL, OPT_ARCH},
+    {"serve", no_argument, NULL, OPT_SERVE},
+    {"blocks", required_argument, NULL, OPT_BLOCKS},
+    {"cubins", required_argument, NULL, OPT_CUBINS},
     {"version", no_argument, NULL, OPT_VERSION},
     {"help", no_argument, NULL, 'h'},
     {0},
@@ -127,6 +134,14 @@ static enum status take_option(struct options *o, int c)
     case OPT_ARCH:
         o->arch = optarg;
         return OK;
+    case OPT_SERVE:
+        o->serve = true;
+        return OK;
+    case OPT_BLOCKS:
+        return take_number("blocks", optarg, &o->blocks);
+    case OPT_CUBINS:
+        o->cubins = optarg;
+        return OK;
     case 'h':
         fputs(usage_text, stdout);
         exit(EXIT_OK);
@@ -147,6 +162,8 @@ static enum status parse(int argc, char **argv, struct options *o)
         if (st != OK) return st;
     }
     if (optind < argc) return err_set(ERR_USAGE, "what is \"%s\"? see kcheck --help", argv[optind]);
+    if (o->serve && (!o->variant || o->n_shapes != 1))
+        return err_set(ERR_USAGE, "--serve wants --variant NAME and one shape");
     if (o->variant && o->all) return err_set(ERR_USAGE, "--all or --variant, not both");
     return OK;
 }
@@ -221,7 +238,7 @@ static int run(const struct options *o)
     struct registry *reg = NULL;
     int bad = 0, done = 0;
     bool broken = o->broken || (o->variant && !strncmp(o->variant, "broken_", 7));
-    struct registry_options ro = {.include_broken = broken, .arch = o->arch};
+    struct registry_options ro = {.dir = o->cubins, .include_broken = broken, .arch = o->arch};
     enum status st = o->list ? OK : probe(o->limit_s, &device);
     ro.sm = device.sm;
     if (st == OK) st = registry_open(&ro, &reg);
@@ -241,6 +258,11 @@ int main(int argc, char **argv)
     if (parse(argc, argv, &o) != OK) {
         fprintf(stderr, "kcheck: %s\n", err_msg());
         return EXIT_USAGE;
+    }
+    if (o.serve) {
+        struct serve_options so = {
+            .kernel = o.variant, .cubins = o.cubins, .shape = o.shapes[0], .blocks = o.blocks};
+        return serve_run(&so);
     }
     return run(&o);
 }
