@@ -73,7 +73,7 @@ static bool texts_end(const struct variant_desc *d)
               terminated(d->step, sizeof d->step) && terminated(d->numeric, sizeof d->numeric) &&
               terminated(d->layout_a, sizeof d->layout_a) &&
               terminated(d->layout_b, sizeof d->layout_b) &&
-              terminated(d->expect, sizeof d->expect);
+              terminated(d->expect, sizeof d->expect) && terminated(d->verdict, sizeof d->verdict);
     for (uint32_t i = 0; ok && i < VARIANT_BUFFERS; i++)
         ok = terminated(d->buffers[i].name, sizeof d->buffers[i].name);
     return ok;

@@ -65,8 +65,9 @@ struct variant_desc {
     uint32_t n_buffers;
     struct variant_buffer buffers[VARIANT_BUFFERS]; /* dynamic shared memory = their sum */
     uint32_t cluster_m; /* blocks of a cluster along m: the grid is a multiple; 0 = 1 */
-    uint32_t split_k;   /* blocks of a cluster that share an output tile by parts of k; 0 = 1 */
-    uint32_t reserved[10];
+    uint32_t grid;      /* blocks that share all output tiles, whatever the shape; 0: one each */
+    char verdict[32];   /* on its step: "landed: ...", "reverted: ..."; "" = none stated */
+    uint32_t reserved[2];
 };
 
 /* Total dynamic shared memory in bytes; n_buffers beyond the array counts as the array's size. */

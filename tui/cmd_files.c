@@ -131,10 +131,20 @@ static cJSON *variant_json(const struct variant *v)
     cJSON_AddNumberToObject(o, "kd", v->kd);
     cJSON_AddStringToObject(o, "arch", v->arch);
     cJSON_AddStringToObject(o, "note", v->desc.note);
+    cJSON_AddStringToObject(o, "parent", v->desc.parent);
+    cJSON_AddStringToObject(o, "step", v->desc.step);
+    cJSON_AddStringToObject(o, "verdict", v->desc.verdict);
     cJSON_AddStringToObject(o, "numeric", v->desc.numeric);
     cJSON_AddNumberToObject(o, "threads", v->desc.threads);
     if (v->regs >= 0) cJSON_AddNumberToObject(o, "regs", v->regs);
     cJSON_AddNumberToObject(o, "smem_dynamic", v->dyn_smem);
+    cJSON *parts = cJSON_AddArrayToObject(o, "smem_buffers");
+    for (uint32_t i = 0; i < v->desc.n_buffers && i < VARIANT_BUFFERS; i++) {
+        cJSON *part = cJSON_CreateObject();
+        cJSON_AddStringToObject(part, "name", v->desc.buffers[i].name);
+        cJSON_AddNumberToObject(part, "bytes", v->desc.buffers[i].bytes);
+        cJSON_AddItemToArray(parts, part);
+    }
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)v->cubin_hash);
     cJSON_AddStringToObject(o, "cubin_hash", hash);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)v->code_hash);
@@ -154,6 +164,26 @@ static int print_json(const struct registry *r)
     return text ? EXIT_OK : EXIT_FAILED;
 }
 
+/* "step r17, from wide; reverted: ...", then the shared memory as the sum of its buffers. */
+static void print_lineage(const struct variant *v)
+{
+    const struct variant_desc *d = &v->desc;
+    const char *sep = "";
+
+    if (d->step[0] || d->parent[0] || d->verdict[0]) {
+        printf("%21s", "");
+        if (d->step[0]) printf("step %s", d->step), sep = ", ";
+        if (d->parent[0]) printf("%sfrom %s", sep, d->parent), sep = "; ";
+        if (d->verdict[0]) printf("%s%s", sep, d->verdict);
+        printf("\n");
+    }
+    if (!d->n_buffers) return;
+    printf("%21s%u B = ", "", v->dyn_smem);
+    for (uint32_t i = 0; i < d->n_buffers && i < VARIANT_BUFFERS; i++)
+        printf("%s%s %u", i ? " + " : "", d->buffers[i].name, d->buffers[i].bytes);
+    printf("\n");
+}
+
 static int print_variants(const struct registry *r)
 {
     printf("%-10s %-18s %2s %-5s %4s %6s  %s\n", "family", "kernel", "KD", "arch", "regs", "smem",
@@ -165,6 +195,7 @@ static int print_variants(const struct registry *r)
         if (v->regs >= 0) snprintf(regs, sizeof regs, "%d", v->regs);
         printf("%-10s %-18s %2s %-5s %4s %6u  %s\n", v->family, v->kernel, kd, v->arch, regs,
                v->dyn_smem, v->desc.note);
+        print_lineage(v);
     }
     return EXIT_OK;
 }

@@ -11,7 +11,7 @@
  * give exactly 0.
  *
  * To add a variant: one .cu file in this folder. To add a layout of the weights: a case in
- * prepare().
+ * prepare.c.
  */
 #include "kernels/q4k_gemm/family_priv.h"
 
@@ -61,18 +61,6 @@ static struct tolerance tolerance(const struct variant_desc *d, const struct sha
                               .mean_square = roundings * unit * unit};
 }
 
-static enum status prepare(const struct variant_desc *d, const struct shape *s,
-                           const uint8_t *canonical, uint8_t **out, size_t *out_bytes)
-{
-    (void)s;
-    (void)canonical;
-    *out = NULL;
-    *out_bytes = 0;
-    if (!strcmp(d->layout_b, "q4_k")) return OK;
-    return err_set(ERR_UNAVAILABLE, "%s wants weights in the layout \"%s\", which isn't known here",
-                   d->name, d->layout_b);
-}
-
 static uint32_t tiles(int n, uint32_t tile)
 {
     return tile ? ((uint32_t)n + tile - 1) / tile : 1;
@@ -84,7 +72,11 @@ static void geometry(const struct variant_desc *d, const struct shape *s, uint32
     uint32_t cluster = d->cluster_m ? d->cluster_m : 1;
     grid[0] = tiles(s->n, d->tile_n);
     grid[1] = (tiles(s->m, d->tile_m) + cluster - 1) / cluster * cluster;
-    grid[2] = d->split_k ? d->split_k : 1;
+    grid[2] = 1;
+    if (d->grid) {
+        grid[0] = d->grid;
+        grid[1] = 1;
+    }
 }
 
 static double macs(const struct shape *s)
@@ -123,7 +115,7 @@ const struct kernel_family q4k_gemm_family = {
     .reference = reference,
     .widen = q4k_widen,
     .tolerance = tolerance,
-    .prepare = prepare,
+    .prepare = q4k_prepare,
     .prepare_a = bf16_prepare_a,
     .geometry = geometry,
     .macs = macs,

@@ -12,4 +12,8 @@ enum status q4k_make_inputs(const struct shape *s, enum input_kind kind, uint64_
 void q4k_widen(const struct shape *s, const struct family_inputs *in, int token, int row,
                struct reference_value *ref);
 
+/* See struct kernel_family.prepare. */
+enum status q4k_prepare(const struct variant_desc *d, const struct shape *s,
+                        const uint8_t *canonical, uint8_t **out, size_t *out_bytes);
+
 #endif

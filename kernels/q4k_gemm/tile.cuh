@@ -62,9 +62,10 @@ struct args {
 };
 
 /* Super-block sb of a weight row, and a token's chunks; indices past the end mean the last. */
+template <int BYTES = BLOCK_BYTES>
 __device__ __forceinline__ const uint8_t *block_ptr(const args &g, int row, int sb)
 {
-    return g.w + ((size_t)min(row, g.m - 1) * (g.k / 256) + sb) * BLOCK_BYTES;
+    return g.w + ((size_t)min(row, g.m - 1) * (g.k / 256) + sb) * BYTES;
 }
 
 __device__ __forceinline__ const uint8_t *token_ptr(const args &g, int token)
@@ -148,17 +149,21 @@ __device__ __forceinline__ void stage_a(const args &g, uint8_t *qa, int token0, 
     }
 }
 
-/* Stages {dsv, dmv} of KD sub-blocks from `sub0` on for 128 rows: sds[sub][row]. Two threads a
- * row. */
-template <int KD>
+/* Stages {dsv, dmv} of KD sub-blocks from `sub0` on for ROWS rows: sds[sub][row]. Two threads a
+ * row, 128 rows at a time. */
+template <int KD, int ROWS = 128, int BYTES = BLOCK_BYTES>
 __device__ __forceinline__ void stage_scales(const args &g, float2 *sds, int row0, int sb, int sub0)
 {
-    const int row = threadIdx.x >> 1, half = threadIdx.x & 1;
-    const uint4 head = __ldg((const uint4 *)block_ptr(g, row0 + row, sb));
+    const int half = threadIdx.x & 1;
 #pragma unroll
-    for (int i = 0; i < KD / 2; i++) {
-        const int c = half * (KD / 2) + i;
-        sds[c * 128 + row] = sub_scales(head, sub0 + c);
+    for (int r = 0; r < ROWS; r += 128) {
+        const int row = r + (threadIdx.x >> 1);
+        const uint4 head = __ldg((const uint4 *)block_ptr<BYTES>(g, row0 + row, sb));
+#pragma unroll
+        for (int i = 0; i < KD / 2; i++) {
+            const int c = half * (KD / 2) + i;
+            sds[c * ROWS + row] = sub_scales(head, sub0 + c);
+        }
     }
 }
 

@@ -4,30 +4,18 @@
  */
 #include "kernels/q4k_gemm/wide.cuh"
 
+namespace
+{
+struct wide_32x64_knobs : q4k::wide::knobs {
+    enum { GROUPS = 4, PAIRS = 2 };
+};
+} // namespace
+
 #define WIDE_32X64(KD)                                                                             \
-    extern "C" __global__ void __launch_bounds__(256, 1)                                           \
-        wide_32x64_kd##KD(const uint8_t *w, const uint8_t *a, float *y, int m, int n, int k)       \
-    {                                                                                              \
-        q4k::wide::body<KD, 4, 2, true, true>(q4k::args{w, a, y, m, n, k});                        \
-    }                                                                                              \
-    VARIANT_DESC(wide_32x64_kd##KD) = {VARIANT_HEAD(wide_32x64_kd##KD),                            \
-                                       .family = "q4k_gemm",                                       \
-                                       .note =                                                     \
-                                           "wide with warps of 32 rows x 64 tokens: LDSM.x4 72 "   \
-                                           "-> 48 per block and chunk, nothing else changes",      \
-                                       .parent = "wide",                                           \
-                                       .step = "r17",                                              \
-                                       .numeric = "q8",                                            \
-                                       .layout_a = "q8_chunk40",                                   \
-                                       .layout_b = "q4_k",                                         \
-                                       .tile_m = 128,                                              \
-                                       .tile_n = 128,                                              \
-                                       .tile_k = 256,                                              \
-                                       .kd = KD,                                                   \
-                                       .threads = 256,                                             \
-                                       .min_blocks = 1,                                            \
-                                       .min_sm = 80,                                               \
-                                       WIDE_BUFFERS(KD)}
+    WIDE_RUNG(wide_32x64, KD, wide_32x64_knobs, "q4_k", "r17", "wide",                             \
+              "reverted: noise, SM% fell too",                                                     \
+              "wide with warps of 32 rows x 64 tokens: LDSM.x4 72 -> 48 per block and "            \
+              "chunk, nothing else changes")
 
 WIDE_32X64(4);
 WIDE_32X64(8);
