@@ -65,6 +65,7 @@ enum {
     _(DeviceGetCount, "cuDeviceGetCount", (int *count))                                            \
     _(DeviceGet, "cuDeviceGet", (int *dev, int ordinal))                                           \
     _(DeviceGetName, "cuDeviceGetName", (char *name, int len, int dev))                            \
+    _(DeviceGetPCIBusId, "cuDeviceGetPCIBusId", (char *id, int len, int dev))                      \
     _(DeviceGetAttribute, "cuDeviceGetAttribute", (int *v, int attribute, int dev))                \
     _(DeviceTotalMem, "cuDeviceTotalMem_v2", (size_t * bytes, int dev))                            \
     _(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (struct drv_ctx * *ctx, int dev))        \

@@ -193,20 +193,10 @@ struct cupti_host_eval_params {
     double *values;
 };
 
-struct cupti_host_range_name_params {
-    size_t size;
-    void *priv;
-    const uint8_t *image;
-    size_t image_size;
-    size_t range;
-    const char *delimiter;
-    const char *name; /* ours to free() */
-};
-
 /* ---- range profiler ---- */
 
-enum { CUPTI_AUTO_RANGE = 1, CUPTI_USER_RANGE = 2 };
-enum { CUPTI_KERNEL_REPLAY = 2, CUPTI_USER_REPLAY = 3 };
+enum { CUPTI_AUTO_RANGE = 1 };
+enum { CUPTI_USER_REPLAY = 3 };
 
 struct cupti_range_enable_params {
     size_t size;
@@ -215,7 +205,7 @@ struct cupti_range_enable_params {
     void *object;
 };
 
-struct cupti_range_params { /* Disable, Start, PopRange */
+struct cupti_range_params { /* Disable, Start */
     size_t size;
     void *priv;
     void *object;
@@ -228,13 +218,6 @@ struct cupti_range_stop_params {
     size_t pass;
     size_t nesting;
     uint8_t all_passes;
-};
-
-struct cupti_range_push_params {
-    size_t size;
-    void *priv;
-    void *object;
-    const char *name;
 };
 
 struct cupti_range_config_params {

@@ -156,7 +156,7 @@ struct counter_env {
 struct counter_launch {
     uint64_t tag;
     const char *kernel;
-    bool chosen;         /* range: count this one exactly */
+    bool chosen;         /* range: counted, from the pass's start to the first that isn't */
     double macs;         /* synth: how long it should take; 0 = unknown */
     uint64_t virtual_ns; /* synth: when it starts; turns_launch_begin() fills it in */
 };
@@ -164,8 +164,8 @@ struct counter_launch {
 /* Zero = default of the source. */
 struct counter_config {
     uint32_t pm_interval_ns; /* 20,000 */
-    uint32_t pm_max_samples; /* samples of one counter image: 256 (83 KB each on GH100) */
-    uint64_t pm_window_ns;   /* a window is closed after this long: 50 ms */
+    uint32_t pm_max_samples; /* of one window: as many as fit in it (83 KB each on GH100) */
+    uint64_t pm_window_ns;   /* poll() closes a window after this long: 24 ms */
     size_t pm_buffer;        /* hardware buffer: 64 MiB */
     const char
         *pm_keys; /* comma list of metric keys, NULL = every live key the chip fits in one pass */
@@ -173,7 +173,7 @@ struct counter_config {
     size_t pc_buffer;        /* hardware buffer: 64 MiB */
     uint32_t pc_max_pcs;     /* PCs of one read: 4096 */
     unsigned range_sets;     /* METRIC_SET_*: METRIC_SET_LIVE */
-    uint32_t range_max;      /* ranges of one pass: 64 */
+    uint32_t range_max;      /* launches of one pass that are counted: 256, at most 2,000 */
     uint32_t spans_max;      /* launches held for one window: 65,536 */
     bool activity_keep;      /* leave the activity kind on between windows */
 };

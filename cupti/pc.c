@@ -34,6 +34,7 @@ struct pc {
     size_t n; /* normalised reasons */
     char names[REASONS_MAX][CUPTI_STALL_NAME_SIZE];
     struct counter_window w;
+    bool mute; /* priming: nothing is delivered */
 };
 
 void pc_reason_name(const char *raw, char *out, size_t size, bool *not_issued)
@@ -226,7 +227,7 @@ static void deliver(struct pc *p, const struct cupti_pc_record *r)
             all[i].reason = p->names[i];
             some[out.n++] = all[i];
         }
-    if (out.n && p->src.env.sink.pc) p->src.env.sink.pc(p->src.env.sink.user, &out);
+    if (out.n && !p->mute && p->src.env.sink.pc) p->src.env.sink.pc(p->src.env.sink.user, &out);
 }
 
 static void take(struct pc *p, const struct cupti_pc_data *d)
@@ -260,7 +261,7 @@ static enum status drain(struct pc *p)
 
 static void report(struct pc *p)
 {
-    if (p->src.env.sink.window) p->src.env.sink.window(p->src.env.sink.user, &p->w);
+    if (!p->mute && p->src.env.sink.window) p->src.env.sink.window(p->src.env.sink.user, &p->w);
 }
 
 static enum status stop(struct counter_source *src)
@@ -290,6 +291,21 @@ static enum status disarm(struct counter_source *src)
     take(p, &p->left);
     p->left.pcs = 0;
     report(p);
+    return st;
+}
+
+enum status pc_prime(struct counter_source *src, enum status (*work)(void *), void *ctx)
+{
+    struct pc *p = (struct pc *)src;
+    if (src->ops != &counter_pc_ops || src->state.health != COUNTER_READY) return OK;
+    p->mute = true;
+    enum status st = counter_arm(src);
+    if (st == OK) st = counter_start(src);
+    if (st == OK) st = work(ctx);
+    if (src->started && counter_stop(src) != OK && st == OK) st = ERR_FAILED;
+    if (src->armed && counter_disarm(src) != OK && st == OK) st = ERR_FAILED;
+    p->mute = false;
+    src->windows = 0;
     return st;
 }
 

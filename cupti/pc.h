@@ -10,6 +10,21 @@
 #include "base/status.h"
 
 struct cupti_lib;
+struct counter_source;
+
+/* Once, before anything enables kernel activity or a range pass: a window of PC sampling in which
+ * `work` launches every kernel that was loaded so far and is to be sampled, and waits for them.
+ * What it samples is thrown away.
+ *
+ * Once activity was on or a range pass has run, PC sampling names only kernels that ran in a window
+ * before that, and kernels loaded since; samples of others are counted as "of code that is not the
+ * user's" for the life of the process. Arming alone, or a window without a launch, does not help
+ * (H200, driver 580.159.04, CUDA 13.0: docs/MEASUREMENTS.md). So modules are to be loaded lazily
+ * (CUDA_MODULE_LOADING=LAZY, which makes a kernel's first launch load it). Costs about 0.5 s.
+ *
+ * Launching thread. A source that can't work, or a synthetic one, is left as it is: OK. Else what
+ * arm, start, work, stop or disarm failed with; the source's state says it too. */
+enum status pc_prime(struct counter_source *src, enum status (*work)(void *), void *ctx);
 
 /* CUPTI's checksum of a cubin, as in struct counter_pc.cubin_crc. Any thread. */
 enum status pc_cubin_crc(const struct cupti_lib *lib, const void *cubin, size_t size,

@@ -3,8 +3,11 @@
  *
  * The metrics that share one pass are chosen once a chip (pack_pm_set): SM% by the chip's triage
  * metric where it has one. A window is start -> stop on either thread; decoding is poll() on the
- * decode thread, in pieces of one small counter image that is used again and again (a sample of 7
- * metrics takes 83 KB on GH100, so an image for a whole window would be hundreds of MB).
+ * decode thread, in one call into one counter image that is used again and again. The image is
+ * sized for a whole window: what one DecodeData call has no room for is lost, a second call into an
+ * emptied image gives nothing (H200: windows of 385 samples gave 63 each from an image of 64). So
+ * poll() also ends a window that has been open for pm_window_ns, and a full image is a loss that is
+ * counted by the clock.
  *
  * Invariant: `stage` passes IDLE -> OPEN -> FULL -> IDLE; start and stop own the sampler in IDLE
  * and OPEN, poll() owns it in FULL, so no lock is needed and no two threads call CUPTI on it at
@@ -38,6 +41,7 @@ struct pm {
     struct counter_window w; /* the open or undecoded window */
     _Atomic uint64_t opened; /* monotonic */
     uint64_t limit;
+    size_t room; /* samples of the image */
     double *values;
 };
 
@@ -101,17 +105,23 @@ static enum status set_config(struct pm *p)
     return cupti_check(p->src.env.lib, r, "configuring PM sampling");
 }
 
+/* Samples of the longest window. The decode thread may be late in ending it. */
+static size_t window_samples(const struct pm *p)
+{
+    enum { LATE_NS = 10000000, SPARE = 16 };
+    uint64_t n = (p->limit + LATE_NS) / p->interval + SPARE;
+    return counter_pick(p->cfg.pm_max_samples, n, 16, PM_MAX_SAMPLES_LIMIT);
+}
+
 /* Sizes the image and keeps it for all windows and turns. */
 static enum status size_image(struct pm *p)
 {
-    struct cupti_pm_size_params z = {
-        .size = sizeof z,
-        .object = p->object,
-        .names = p->set.names,
-        .n = p->set.n,
-        .max_samples =
-            (uint32_t)counter_pick(p->cfg.pm_max_samples, PM_MAX_SAMPLES, 16, PM_MAX_SAMPLES_LIMIT),
-    };
+    p->room = window_samples(p);
+    struct cupti_pm_size_params z = {.size = sizeof z,
+                                     .object = p->object,
+                                     .names = p->set.names,
+                                     .n = p->set.n,
+                                     .max_samples = (uint32_t)p->room};
     enum status st = cupti_check(p->src.env.lib, p->src.env.lib->pm_size(&z), "sizing PM samples");
     if (st != OK || z.image_size == p->image_size) return st;
     uint8_t *image = realloc(p->image, z.image_size);
@@ -160,8 +170,8 @@ static enum status stop(struct counter_source *src)
     if (!atomic_compare_exchange_strong(&p->stage, &open, STOPPING))
         return OK; /* poll() was first */
     struct cupti_pm_params s = {.size = sizeof s, .object = p->object};
+    p->w.end_ns = clock_wall_ns(); /* stopping takes 1.8 ms, without samples */
     cupti_result r = src->env.lib->pm_stop(&s);
-    p->w.end_ns = clock_wall_ns();
     atomic_store(&p->stage, r == CUPTI_R_SUCCESS ? FULL : IDLE);
     return cupti_check(src->env.lib, r, "stopping PM sampling");
 }
@@ -197,11 +207,8 @@ static void deliver(struct pm *p, size_t i)
     if (p->src.env.sink.pm) p->src.env.sink.pm(p->src.env.sink.user, &s);
 }
 
-/* One image full. *more: there may be another; *first: the window's first sample is still to come.
- */
-static enum status decode_piece(struct pm *p, bool *more, bool *first)
+static enum status decode(struct pm *p)
 {
-    *more = false;
     enum status st = empty_image(p);
     if (st != OK) return st;
     struct cupti_pm_decode_params d = {.size = CUPTI_SIZE(struct cupti_pm_decode_params, overflow),
@@ -221,21 +228,16 @@ static enum status decode_piece(struct pm *p, bool *more, bool *first)
         .size = sizeof n, .image = p->image, .image_size = p->image_size};
     st = cupti_check(p->src.env.lib, p->src.env.lib->pm_info(&n), "reading the PM image");
     if (st != OK) return st;
-    for (size_t i = 0; i < n.completed; i++) {
-        if (*first) {
-            *first = false;
-            p->w.other++;
-            continue;
-        }
-        deliver(p, i);
-    }
-    *more = r == CUPTI_R_SUCCESS && d.stop_reason == CUPTI_PM_STOP_IMAGE_FULL && n.completed > 0;
+    if (n.completed > 0) p->w.other++; /* the first */
+    for (size_t i = 1; i < n.completed; i++) deliver(p, i);
+    /* The image is full: the window's tail has no place in it. */
+    uint64_t due = (p->w.end_ns - p->w.start_ns) / p->interval;
+    if (n.completed >= p->room) p->w.dropped += due > n.completed ? due - n.completed : 1;
     return OK;
 }
 
 static enum status poll(struct counter_source *src)
 {
-    enum { PIECES_MAX = 4096 }; /* bounds the time of one call, whatever CUPTI answers */
     struct pm *p = (struct pm *)src;
     if (atomic_load(&p->stage) == OPEN && clock_mono_ns() - p->opened > p->limit) {
         enum status st = stop(src);
@@ -243,9 +245,7 @@ static enum status poll(struct counter_source *src)
     }
     if (atomic_load(&p->stage) != FULL) return ERR_AGAIN;
     uint64_t t0 = clock_mono_ns();
-    bool more = true, first = true;
-    enum status st = OK;
-    for (int i = 0; more && st == OK && i < PIECES_MAX; i++) st = decode_piece(p, &more, &first);
+    enum status st = decode(p);
     p->w.decode_ns = clock_mono_ns() - t0;
     if (src->env.sink.window) src->env.sink.window(src->env.sink.user, &p->w);
     atomic_store(&p->stage, IDLE);

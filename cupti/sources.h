@@ -11,14 +11,13 @@
 enum {
     PM_INTERVAL_NS = 20000,
     PM_INTERVAL_MIN_NS = 5000, /* 5 us overflowed a 64 MiB buffer on an H200 */
-    PM_WINDOW_NS = 50000000,   /* 2,500 samples at 20 us: about 0.4 s of one core */
-    PM_MAX_SAMPLES = 256,
+    PM_WINDOW_NS = 24000000,   /* 1,200 samples at 20 us: about 0.3 s of one core */
     PM_MAX_SAMPLES_LIMIT = 4096,
     COUNTER_BUFFER = 64 << 20,
     PC_PERIOD_LOG2 = 15,
     PC_MAX_PCS = 4096,
     PC_MAX_PCS_LIMIT = 1 << 17,
-    RANGE_MAX = 64,
+    RANGE_MAX = 256,
     RANGE_MAX_LIMIT = 2000,
     SPANS_MAX = 1 << 16,
     SPANS_MAX_LIMIT = 1 << 20,

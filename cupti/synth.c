@@ -38,7 +38,7 @@ struct synth {
     } * more;     /* of each note */
     uint64_t now; /* end of the last launch seen */
     uint32_t arms;
-    bool full; /* a pm window waits for poll */
+    _Atomic bool full; /* a pm window waits for poll, on the decode thread */
     size_t pass;
     struct counter_window w;
 };

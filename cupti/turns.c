@@ -32,8 +32,10 @@ struct turns {
     _Atomic unsigned want;
     enum turns_kind open; /* what the current round has open; TIMED = nothing */
     uint32_t turn;
-    unsigned owed;    /* timed rounds still to come before anything is counted */
-    unsigned windows; /* spans rounds left in this turn */
+    unsigned owed;               /* timed rounds still to come before anything is counted */
+    unsigned windows;            /* spans rounds left in this turn */
+    unsigned spans_rounds, part; /* so far; the part that this round's pm window is for */
+    bool window;                 /* it is open, or waits for its part */
     unsigned pass;
     bool pc_due, range_due, resting, paused;
     uint64_t rest_until, pc_since;
@@ -74,6 +76,7 @@ static enum status act(struct turns *t, enum turns_action a,
 {
     uint64_t t0 = clock_mono_ns();
     enum status st = call(t->src[role]);
+    if (st == ERR_AGAIN && call != counter_stop) return st; /* not done yet: at no cost */
     struct turns_cost *c = &t->cost[a];
     c->last_ns = clock_mono_ns() - t0;
     c->sum_ns += c->last_ns;
@@ -135,6 +138,24 @@ static enum counter_role spans_role(const struct turns *t)
     return COUNTER_ROLES;
 }
 
+static bool open_pm(struct turns *t)
+{
+    return act(t, TURNS_PM_START, counter_start, COUNTER_PM) == OK;
+}
+
+/* pm first: while its last window is decoded there is no new one, and the round stays clean. A
+ * window for a later part waits for turns_part(). false: not yet. */
+static bool begin_pm(struct turns *t)
+{
+    if (!ready(t, COUNTER_PM, TURNS_PM_ARM)) return true;
+    t->part = t->spans_rounds % t->cfg.parts;
+    t->window = t->part > 0;
+    if (t->window) return true;
+    enum status st = act(t, TURNS_PM_START, counter_start, COUNTER_PM);
+    t->window = st == OK;
+    return st != ERR_AGAIN;
+}
+
 static bool begin_spans(struct turns *t)
 {
     bool pm = usable(t, COUNTER_PM);
@@ -144,13 +165,9 @@ static bool begin_spans(struct turns *t)
         return false;
     }
     if (!clear(t, COUNTER_PM)) return false;
-    /* pm first: while its last window is decoded there is no new one, and the round stays clean. */
-    bool open = false;
-    if (pm && ready(t, COUNTER_PM, TURNS_PM_ARM)) {
-        enum status st = act(t, TURNS_PM_START, counter_start, COUNTER_PM);
-        if (st == ERR_AGAIN) return false;
-        open = st == OK;
-    }
+    t->window = false;
+    if (pm && !begin_pm(t)) return false;
+    bool open = t->window;
     if (spans != COUNTER_ROLES && counter_arm(t->src[spans]) == OK)
         open |= act(t, TURNS_ACTIVITY_START, counter_start, spans) == OK;
     if (!open) {
@@ -158,6 +175,7 @@ static bool begin_spans(struct turns *t)
         return false;
     }
     t->open = TURNS_SPANS;
+    t->spans_rounds++;
     if (t->windows) t->windows--;
     return true;
 }
@@ -220,8 +238,8 @@ static bool advance(struct turns *t)
     unsigned want = atomic_exchange(&t->want, 0);
     if (want & TURNS_WANT_PC) t->pc_due = true;
     if (want & TURNS_WANT_RANGE) t->range_due = true;
-    if (want & TURNS_WANT_SPANS && !t->windows) t->windows = 1;
     if (t->turn == 0 || (t->resting && t->cfg.now() >= t->rest_until)) next_turn(t);
+    if (want & TURNS_WANT_SPANS || (want && t->windows)) t->windows = 1;
     if (t->windows) return begin_spans(t);
     if (t->pc_due) return begin_pc(t);
     if (t->range_due) return begin_range(t);
@@ -243,6 +261,7 @@ void turns_begin(struct turns *t, struct turns_round *round)
         .kind = t->open,
         .turn = t->turn,
         .pass = t->pass,
+        .window = t->open == TURNS_SPANS && t->window,
         .armed = armed(t, COUNTER_PM) || armed(t, COUNTER_PC) || armed(t, COUNTER_RANGE),
     };
 }
@@ -305,6 +324,11 @@ enum status turns_end(struct turns *t)
 
 /* ---- the rest ---- */
 
+void turns_part(struct turns *t, unsigned part)
+{
+    if (t->open == TURNS_SPANS && t->window && part > 0 && part == t->part) t->window = open_pm(t);
+}
+
 void turns_launch_begin(struct turns *t, const struct counter_launch *l)
 {
     if (t->open == TURNS_TIMED) return;
@@ -360,6 +384,7 @@ enum status turns_open(struct counter_source *const sources[COUNTER_ROLES],
     if (!t->cfg.timed_rounds) t->cfg.timed_rounds = TIMED_ROUNDS;
     if (!t->cfg.pm_windows) t->cfg.pm_windows = PM_WINDOWS;
     if (!t->cfg.pc_window_ns) t->cfg.pc_window_ns = PC_WINDOW_NS;
+    if (!t->cfg.parts) t->cfg.parts = 1;
     if (!t->cfg.rest_ns) t->cfg.rest_ns = REST_NS;
     if (!t->cfg.now) t->cfg.now = clock_mono_ns;
     t->virtual_ns = SYNTH_EPOCH_NS;

@@ -16,6 +16,9 @@
  *
  * and on the decode thread, every few milliseconds: turns_poll(t).
  *
+ * A round may have parts (prefill, decode): turns_part(t, 1) says that the second begins. A pm
+ * window holds 24 ms, so windows take the parts in turn.
+ *
  * A turn:  pm armed -> { spans round (activity and pm window open), timed rounds } x pm_windows
  *          -> pm decoded, disarmed -> pc window if due -> pc disarmed -> range passes if due
  *          -> timed rounds with nothing armed until rest_ns have passed -> next turn.
@@ -50,6 +53,7 @@ enum turns_kind {
 struct turns_round {
     enum turns_kind kind;
     bool armed;    /* timed: a source is armed, no window open */
+    bool window;   /* spans: a pm window is open or will be, at the part it is for */
     uint32_t turn; /* from 1 */
     unsigned pass; /* range: from 0 */
 };
@@ -61,6 +65,7 @@ enum { TURNS_WANT_PC = 1, TURNS_WANT_RANGE = 2, TURNS_WANT_SPANS = 4 };
 struct turns_config {
     unsigned timed_rounds; /* 4 */
     unsigned pm_windows;   /* a turn: 3 */
+    unsigned parts;        /* of a round: 1 */
     uint64_t pc_window_ns; /* at least this long: 50 ms; rounds are added until it is reached */
     unsigned pc_every;     /* turns between pc windows; 0 = on request only */
     unsigned range_every;  /* turns between range passes; 0 = on request only */
@@ -105,6 +110,9 @@ void turns_begin(struct turns *t, struct turns_round *round);
 /* ERR_AGAIN: run the same work again, counters of the next pass are on already. */
 enum status turns_end(struct turns *t);
 
+/* Part `part` (from 0) of the round begins; the stream is drained. Need not be said of part 0. */
+void turns_part(struct turns *t, unsigned part);
+
 /* Around every launch of a round, also of timed ones; cheap when nothing is open. */
 void turns_launch_begin(struct turns *t, const struct counter_launch *l);
 void turns_launch_end(struct turns *t, const struct counter_launch *l);
@@ -113,7 +121,7 @@ void turns_launch_end(struct turns *t, const struct counter_launch *l);
 enum status turns_poll(struct turns *t);
 
 /* Asks for a window of pc, a range pass or a spans round as soon as possible: after a flip, on a
- * key. */
+ * key. One spans round goes before pc and range, the turn's other windows are left out. */
 void turns_request(struct turns *t, unsigned want);
 
 /* Brings everything to a stop between rounds: OK when nothing is armed, ERR_AGAIN while a pm window

@@ -1,18 +1,19 @@
 /*
- * Opening sources, the schedule of rounds, and the hooks around launches; see collect.h.
+ * The schedule of rounds, and the hooks around launches; see collect.h.
  *
  * Invariant: a launch's tag is its place in the running pass + 1, so a repeated pass gives the same
- * launch the same tag. To add a source: its name in wanted(); the rest follows from its role.
+ * launch the same tag.
  */
 #include "engine/collect_priv.h"
 
+#include "base/clock.h"
 #include "cupti/lib.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PM_INTERVAL_NS = 20000, DECODE_POLL_NS = 5000000, MAX_PASSES = 64 };
+enum { DECODE_POLL_NS = 5000000, MAX_PASSES = 64, PC_EVERY = 4 };
 
 /* ---- hooks ---- */
 
@@ -22,6 +23,19 @@ static uint32_t note_launch(struct collect *c, const struct launch_info *info)
     if (c->nlaunches < COLLECT_LAUNCHES)
         c->launches[c->nlaunches++] = (struct launch_note){row, info->kernel};
     return row;
+}
+
+/* Counted exactly: the whole prefill and one decode step, which is over when its first row comes
+ * again. */
+static bool choose(struct collect *c, uint32_t row)
+{
+    if (c->now.kind != TURNS_RANGE) return false;
+    if (strcmp(c->phase, "decode")) return true;
+    if (!c->step_row)
+        c->step_row = row;
+    else if (row == c->step_row)
+        c->step_over = true;
+    return !c->step_over;
 }
 
 static struct counter_launch counter_launch(struct collect *c, const struct launch_info *info)
@@ -37,9 +51,7 @@ static void on_launch(void *ctx, const struct launch_info *info)
     uint32_t row = note_launch(c, info);
     if (!c->turns || c->nlaunches == COLLECT_LAUNCHES) return;
     struct counter_launch l = counter_launch(c, info);
-    /* Exact counters: the first launch of each row. */
-    l.chosen = row && !c->chosen[row % ROWS_MAX];
-    if (l.chosen) c->chosen[row % ROWS_MAX] = 1;
+    l.chosen = choose(c, row);
     turns_launch_begin(c->turns, &l);
 }
 
@@ -87,124 +99,6 @@ static void *decode_thread(void *arg)
 
 /* ---- opening ---- */
 
-static void send_metrics(struct collect *c)
-{
-    for (size_t i = 0; i < metric_count(); i++) {
-        const struct metric *m = metric_at(i);
-        struct msg_metric_def d = {.metric = m->id};
-        snprintf(d.key, sizeof d.key, "%s", m->key);
-        snprintf(d.label, sizeof d.label, "%s", m->label);
-        if (*m->range)
-            snprintf(d.ncu, sizeof d.ncu, "%s", m->range);
-        else
-            metric_candidate(m->pm, 0, d.ncu, sizeof d.ncu);
-        snprintf(d.unit, sizeof d.unit, "%s", m->unit);
-        snprintf(d.source, sizeof d.source, "%s", m->sets & METRIC_SET_PM ? "pm" : "range");
-        snprintf(d.meaning, sizeof d.meaning, "%s", m->meaning);
-        emit_send(c->e->emit, FRAME_METRIC_DEF, &d);
-    }
-}
-
-/* Is `name` in the comma list? */
-static bool listed(const char *list, const char *name)
-{
-    size_t n = strlen(name);
-    for (const char *p = list; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
-        if (!strncmp(p, name, n) && (p[n] == ',' || p[n] == '\0')) return true;
-    return false;
-}
-
-static enum status check_list(const char *list)
-{
-    static const char *const names[] = {"none", "events", "activity", "pm", "pc", "range", "synth"};
-    for (const char *p = list; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
-        size_t n = strcspn(p, ","), i = 0;
-        while (i < 7 && (strlen(names[i]) != n || strncmp(p, names[i], n))) i++;
-        if (i == 7)
-            return err_set(ERR_USAGE,
-                           "--sources takes none, or a list of events,activity,pm,pc,range,synth; "
-                           "\"%.*s\" is none of them",
-                           (int)n, p);
-    }
-    return OK;
-}
-
-static void send_plain(struct collect *c, const char *name, const char *state, const char *why,
-                       const char *remedy)
-{
-    struct msg_source m = {.name = ""};
-    snprintf(m.name, sizeof m.name, "%s", name);
-    snprintf(m.state, sizeof m.state, "%s", state);
-    snprintf(m.why, sizeof m.why, "%s", why);
-    snprintf(m.remedy, sizeof m.remedy, "%s", remedy);
-    emit_send(c->e->emit, FRAME_SOURCE, &m);
-}
-
-/* Every role that isn't opened says why. */
-static void send_absent(struct collect *c, const char *why, const char *remedy, const char *state)
-{
-    for (int r = 0; r < COUNTER_ROLES; r++)
-        if (!c->src[r]) send_plain(c, counter_role_name((enum counter_role)r), state, why, remedy);
-}
-
-static enum status open_role(struct collect *c, enum counter_role role, bool synthetic)
-{
-    struct counter_env env = {.lib = c->lib,
-                              .driver = c->e->bo->driver ? c->e->bo->driver(c->e->b) : NULL,
-                              .ctx = c->e->bo->context(c->e->b),
-                              .stream = c->e->bo->stream(c->e->b),
-                              .script = getenv("SASSTOP_SYNTH_SCRIPT"),
-                              .seed = c->e->opt->seed,
-                              .sink = collect_sink(c)};
-    struct counter_config cfg = {.pm_interval_ns = PM_INTERVAL_NS};
-    enum status st = counter_open(role, synthetic, &env, &c->src[role]);
-    if (st == OK && c->src[role]->state.health == COUNTER_READY)
-        st = counter_configure(c->src[role], &cfg);
-    if (st == ERR_NOMEM || st == ERR_USAGE) return st;
-    return OK;
-}
-
-/* libcupti, unless only events are wanted. Without it the sources say why. */
-static void open_library(struct collect *c, const char *list)
-{
-    if (list && !listed(list, "activity") && !listed(list, "pm") && !listed(list, "pc") &&
-        !listed(list, "range"))
-        return;
-    if (cupti_open(&c->lib) == OK && cupti_attach(c->lib, 0) == OK) return;
-    emit_log(c->e->emit, 1, "no GPU counters: %s", err_msg());
-}
-
-static enum status open_sources(struct collect *c)
-{
-    const char *list = c->e->opt->sources;
-    bool gpu = c->e->bo->context(c->e->b) != NULL;
-    enum status st = OK;
-    c->synthetic = list && listed(list, "synth");
-    if (list && listed(list, "none")) {
-        send_absent(c, "switched off by --sources none", "leave --sources out", "off");
-        return OK;
-    }
-    if (c->synthetic) {
-        for (int r = 0; r < COUNTER_ROLES && st == OK; r++)
-            if (r != COUNTER_EVENTS) st = open_role(c, (enum counter_role)r, true);
-        send_plain(c, "synth", "ok", "synthetic figures from a formula: nothing was measured", "");
-        send_absent(c, "spans come from the synthetic activity", "", "off");
-        return st;
-    }
-    if (!gpu) {
-        send_plain(c, "clock", "ok", "wall clock of each CPU operator, in counted rounds", "");
-        send_absent(c, "the CPU backend has no GPU to count on; operators are timed by the clock",
-                    "run on an NVIDIA GPU, or open a recording", "unavailable");
-        return OK;
-    }
-    open_library(c, list);
-    for (int r = 0; r < COUNTER_ROLES && st == OK; r++)
-        if (!list || listed(list, counter_role_name((enum counter_role)r)))
-            st = open_role(c, (enum counter_role)r, false);
-    send_absent(c, "not named by --sources", "name it, or leave --sources out", "off");
-    return st;
-}
-
 static bool any_ready(const struct collect *c)
 {
     for (int r = 0; r < COUNTER_ROLES; r++)
@@ -215,8 +109,11 @@ static bool any_ready(const struct collect *c)
 static enum status start_turns(struct collect *c)
 {
     const struct options *o = c->e->opt;
-    struct turns_config cfg = {.timed_rounds =
-                                   o->counted ? (o->timed + o->counted - 1) / o->counted : 0};
+    struct turns_config cfg = {
+        .timed_rounds = o->counted ? (o->timed + o->counted - 1) / o->counted : 0,
+        .pc_every = PC_EVERY,
+        .parts = c->synthetic ? 1 : 2, /* prefill, decode */
+    };
     if (!any_ready(c) || !o->counted) return OK;
     enum status st = turns_open(c->src, &cfg, &c->turns);
     if (st != OK) return st;
@@ -224,17 +121,6 @@ static enum status start_turns(struct collect *c)
     if (c->synthetic) return OK; /* polled between rounds: the order of frames is fixed */
     c->decoding = pthread_create(&c->decoder, NULL, decode_thread, c) == 0;
     return c->decoding ? OK : err_set(ERR_FAILED, "can't start the counters' decode thread");
-}
-
-static bool alloc_tables(struct collect *c)
-{
-    c->launches = calloc(COLLECT_LAUNCHES, sizeof *c->launches);
-    c->chosen = calloc(ROWS_MAX, 1);
-    c->exacts = calloc(COLLECT_EXACTS, sizeof *c->exacts);
-    c->stalls = calloc(COLLECT_STALL_KERNELS, sizeof *c->stalls);
-    c->w.samples = calloc(COLLECT_WINDOW_SAMPLES, sizeof *c->w.samples);
-    c->w.spans = calloc(COLLECT_WINDOW_SPANS, sizeof *c->w.spans);
-    return c->launches && c->chosen && c->exacts && c->stalls && c->w.samples && c->w.spans;
 }
 
 enum status collect_open(struct engine *e, struct collect **out)
@@ -246,25 +132,35 @@ enum status collect_open(struct engine *e, struct collect **out)
     c->e = e;
     c->phase = "prefill";
     c->span_source = "";
+    c->opened_ns = clock_mono_ns();
     c->nkernels = e->bo->kernels(e->b, &c->kernels);
     pthread_mutex_init(&c->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&c->wake, &attr);
     pthread_condattr_destroy(&attr);
-    enum status st = alloc_tables(c) ? check_list(e->opt->sources)
-                                     : err_set(ERR_NOMEM, "out of memory for counter tables");
-    if (st == OK) {
-        send_metrics(c);
-        st = open_sources(c);
-    }
+    enum status st = collect_alloc(c);
+    if (st == OK) st = collect_open_sources(c);
     if (st == OK) st = start_turns(c);
+    if (st == OK) collect_clocks_start(c);
     if (st != OK) {
         collect_close(c);
         return st;
     }
     *out = c;
     return OK;
+}
+
+/* What counting cost the launching thread, beside the rounds that it made no timed ones. */
+static void tell_cost(struct collect *c)
+{
+    uint64_t sum = 0, all = clock_mono_ns() - c->opened_ns;
+    if (!c->turns || c->synthetic) return;
+    for (int a = 0; a < TURNS_ACTIONS; a++)
+        sum += turns_cost(c->turns, (enum turns_action)a).sum_ns;
+    emit_log(c->e->emit, 0,
+             "counters: %u of %u rounds were counted; switching them took %.2f s of %.1f s",
+             c->counted_rounds, c->rounds, (double)sum * 1e-9, (double)all * 1e-9);
 }
 
 void collect_close(struct collect *c)
@@ -275,11 +171,13 @@ void collect_close(struct collect *c)
     pthread_cond_signal(&c->wake);
     pthread_mutex_unlock(&c->lock);
     if (c->decoding) pthread_join(c->decoder, NULL);
+    collect_clocks_stop(c);
+    tell_cost(c);
     turns_close(c->turns);
     for (int r = 0; r < COUNTER_ROLES; r++) counter_close(c->src[r]);
-    cupti_close(c->lib);
+    cupti_close(c->e->cupti);
+    c->e->cupti = NULL;
     free(c->launches);
-    free(c->chosen);
     free(c->exacts);
     free(c->stalls);
     free(c->w.samples);
@@ -295,7 +193,8 @@ void collect_close(struct collect *c)
 static void new_pass(struct collect *c)
 {
     c->nlaunches = 0;
-    memset(c->chosen, 0, ROWS_MAX);
+    c->step_row = 0;
+    c->step_over = false;
 }
 
 /* Without sources: --schedule, timed by the backend. */
@@ -303,10 +202,11 @@ static void begin_plain(struct collect *c, struct collect_plan *out)
 {
     const struct options *o = c->e->opt;
     uint32_t place = c->at++ % (o->timed + o->counted);
-    bool off = o->sources && listed(o->sources, "none");
+    bool off = o->sources && collect_listed(o->sources, "none");
     if (place < o->timed || off) return;
     c->span_source = c->e->bo->context(c->e->b) ? "events" : "clock";
-    *out = (struct collect_plan){true, TIMING_LAUNCH, c->span_source};
+    *out =
+        (struct collect_plan){.counted = true, .timing = TIMING_LAUNCH, .source = c->span_source};
 }
 
 void collect_begin(struct collect *c, uint32_t round, struct collect_plan *out)
@@ -315,6 +215,7 @@ void collect_begin(struct collect *c, uint32_t round, struct collect_plan *out)
     c->round = round;
     new_pass(c);
     c->tagless = c->mismatched = 0;
+    c->rounds++;
     c->now = (struct turns_round){.kind = TURNS_TIMED};
     if (!c->turns) {
         begin_plain(c, out);
@@ -325,14 +226,18 @@ void collect_begin(struct collect *c, uint32_t round, struct collect_plan *out)
     if (c->now.kind != TURNS_TIMED) {
         static const enum counter_role roles[] = {
             [TURNS_SPANS] = COUNTER_PM, [TURNS_PC] = COUNTER_PC, [TURNS_RANGE] = COUNTER_RANGE};
-        struct counter_source *pm = c->src[COUNTER_PM], *act = c->src[COUNTER_ACTIVITY];
-        bool window = c->now.kind == TURNS_SPANS && pm && pm->started;
+        struct counter_source *act = c->src[COUNTER_ACTIVITY];
+        bool window = c->now.window;
+        c->counted_rounds++;
         c->span_source = collect_label(c, act && act->started ? COUNTER_ACTIVITY : COUNTER_EVENTS);
         out->counted = true;
+        out->exact = c->now.kind == TURNS_RANGE && !c->synthetic;
         out->timing = TIMING_EXTERNAL;
         out->source = c->now.kind == TURNS_SPANS && !window ? c->span_source
                                                             : collect_label(c, roles[c->now.kind]);
-        if (window) window_begin(c, PM_INTERVAL_NS);
+        if (window) window_begin(c, COLLECT_PM_NS);
+        c->pm_windows = c->src[COUNTER_PM] ? c->src[COUNTER_PM]->windows : 0;
+        if (window && c->src[COUNTER_PM]->started) c->pm_windows--;
     }
     c->timing = out->timing;
 }
@@ -340,6 +245,7 @@ void collect_begin(struct collect *c, uint32_t round, struct collect_plan *out)
 void collect_phase(struct collect *c, const char *phase)
 {
     c->phase = phase;
+    if (c->turns) turns_part(c->turns, strcmp(phase, "decode") == 0);
 }
 
 enum status collect_end_pass(struct collect *c)
@@ -363,6 +269,13 @@ static void poll_synthetic(struct collect *c)
     while (c->synthetic && c->turns && turns_poll(c->turns) == OK) continue;
 }
 
+/* The SpeedOfLight set was asked for once. */
+static void collect_sol_done(struct collect *c)
+{
+    struct counter_config cfg = collect_config();
+    if (c->sol_once && counter_configure(c->src[COUNTER_RANGE], &cfg) == OK) c->sol_once = false;
+}
+
 void collect_end(struct collect *c, bool whole)
 {
     if (!whole) {
@@ -375,6 +288,9 @@ void collect_end(struct collect *c, bool whole)
         c->nexacts = 0;
         return;
     }
+    /* A window that waited for its part and was refused then has no samples to wait for. */
+    if (c->now.window && c->src[COUNTER_PM]->windows == c->pm_windows) window_abandon(c);
+    if (c->now.kind == TURNS_RANGE) collect_sol_done(c);
     tell_lost_spans(c);
     rows_flush(c->e->rows, c->round, c->span_source);
     collect_send_exacts(c);
@@ -400,7 +316,17 @@ void collect_after_flip(struct collect *c)
     if (c->turns) turns_request(c->turns, TURNS_WANT_SPANS | TURNS_WANT_PC | TURNS_WANT_RANGE);
 }
 
-enum status collect_request(struct collect *c, const char *what)
+/* The next range pass counts the SpeedOfLight set too, in several passes. */
+static enum status want_sol(struct collect *c)
+{
+    struct counter_config cfg = collect_config();
+    cfg.range_sets |= METRIC_SET_SOL;
+    enum status st = counter_configure(c->src[COUNTER_RANGE], &cfg);
+    c->sol_once = st == OK;
+    return st;
+}
+
+enum status collect_request(struct collect *c, const char *what, const char *arg)
 {
     bool pc = !strcmp(what, "pc");
     const struct counter_source *s = c->src[pc ? COUNTER_PC : COUNTER_RANGE];
@@ -408,6 +334,10 @@ enum status collect_request(struct collect *c, const char *what)
         return err_set(ERR_UNAVAILABLE, "no %s source is open here; see the sources", what);
     if (s->state.health != COUNTER_READY)
         return err_set(ERR_UNAVAILABLE, "%s: %s", what, s->state.why);
+    if (!pc && !strcmp(arg, "sol")) {
+        enum status st = want_sol(c);
+        if (st != OK) return st;
+    }
     turns_request(c->turns, pc ? TURNS_WANT_PC : TURNS_WANT_RANGE);
     return OK;
 }

@@ -21,9 +21,14 @@ struct collect;
 
 struct collect_plan {
     bool counted;
+    bool exact; /* exact_round() is to be run in place of the round */
     enum timing timing;
     const char *source; /* for ROUND; "" when timed. Static */
 };
+
+/* Loads and attaches libcupti if a source of it is wanted, so that HELLO can name it: e->cupti, or
+ * e->cupti_why. The backend is open. */
+void collect_library(struct engine *e);
 
 /* Opens the sources that --sources names; sends METRIC_DEF and SOURCE frames. ERR_USAGE for a name
  * that is none. */
@@ -36,6 +41,10 @@ void collect_phase(struct collect *c, const char *phase); /* "prefill", "decode"
 enum status collect_end_pass(struct collect *c);
 void collect_end(struct collect *c, bool whole); /* not whole: the round's times are forgotten */
 
+/* Between collect_begin() and, in place of everything up to, collect_end(): the passes of exact
+ * counters. No ROUND comes of it. ERR_AGAIN: given up, since a command waits. */
+enum status exact_round(struct engine *e);
+
 /* Ends what is open or armed, so that nothing counted spans two generations and a parity check in
  * another process has the counters to itself. Between rounds. */
 void collect_settle(struct collect *c);
@@ -43,8 +52,11 @@ void collect_settle(struct collect *c);
 /* Exact counters and stalls of the new variant as soon as possible. */
 void collect_after_flip(struct collect *c);
 
-/* A window of "pc" or "range" on a key. ERR_UNAVAILABLE with the reason. */
-enum status collect_request(struct collect *c, const char *what);
+/* A window of "pc" or "range" on a key; range with arg "sol" counts the SpeedOfLight metrics too,
+ * in several passes, as $SASSTOP_EXACT=sol makes every range pass do. ERR_UNAVAILABLE with the
+ * reason.
+ */
+enum status collect_request(struct collect *c, const char *what, const char *arg);
 
 /* Hooks for the backend; ctx = the struct engine. Fine before collect_open(). */
 struct backend_hooks collect_hooks(struct engine *e);

@@ -18,6 +18,7 @@ enum {
     COLLECT_STALL_KERNELS = 64,
     COLLECT_REASONS = 48,
     COLLECT_FRAME_BYTES = 60000, /* of spans or samples in one frame */
+    COLLECT_PM_NS = 20000,       /* PM sampling period */
 };
 
 /* A launch of the running pass; its tag is its index + 1. */
@@ -59,12 +60,15 @@ struct window {
     struct buf bytes;
 };
 
+struct clocks;
+
 struct collect {
     struct engine *e;
     struct counter_source *src[COUNTER_ROLES];
-    struct cupti_lib *lib;
-    struct turns *turns; /* NULL: no source, the backend's clock */
-    bool synthetic;
+    struct turns *turns;     /* NULL: no source, the backend's clock */
+    bool synthetic, opening; /* opening: states are sent together, once they are settled */
+    uint32_t rounds, counted_rounds;
+    uint64_t opened_ns;
     const char *phase;
     const struct kernel_info *kernels;
     uint32_t nkernels;
@@ -76,14 +80,16 @@ struct collect {
     struct launch_note *launches;
     uint32_t nlaunches;
     uint64_t tagless, mismatched; /* spans of this round without a row */
-    uint32_t chosen_rows;         /* range: rows below this number were chosen in this pass */
-    uint8_t *chosen;              /* of row % ROWS_MAX */
+    uint32_t step_row;            /* first row of the pass's first decode step; 0: none yet */
+    bool step_over;               /* that step has ended */
+    bool sol_once;                /* the next range pass counts more, the one after does not */
+    uint32_t pm_windows;          /* that pm had started before this round */
 
     struct exact_sum *exacts;
     uint32_t nexacts;
     struct stall_kernel *stalls;
     uint32_t nstalls;
-    uint64_t stall_other, stall_dropped;
+    uint64_t stall_other, stall_dropped, stall_unnamed;
 
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -91,7 +97,18 @@ struct collect {
     bool decoding, ending;
     struct window w;
     uint32_t windows;
+    struct clocks *clocks; /* NULL: no NVML */
 };
+
+/* collect_open.c */
+bool collect_listed(const char *list, const char *name); /* is it in the comma list? */
+enum status collect_alloc(struct collect *c);
+enum status collect_open_sources(struct collect *c);
+struct counter_config collect_config(void); /* what sources are configured with */
+
+/* collect_clocks.c: CLOCKS frames from a thread of its own, where NVML is there. */
+void collect_clocks_start(struct collect *c);
+void collect_clocks_stop(struct collect *c);
 
 /* collect_sink.c: what sources find. */
 struct counter_sink collect_sink(struct collect *c);

@@ -129,6 +129,7 @@ static void on_pc(void *user, const struct counter_pc *p)
 void collect_send_stalls(struct collect *c)
 {
     struct buf b = {0};
+    uint64_t named = c->stall_other;
     for (uint32_t i = 0; i < c->nstalls; i++) {
         const struct stall_kernel *k = &c->stalls[i];
         struct msg_stalls m = {.kernel = k->kernel,
@@ -136,6 +137,7 @@ void collect_send_stalls(struct collect *c)
                                .round = c->round,
                                .samples = k->samples,
                                .dropped = c->stall_dropped};
+        named += k->samples;
         snprintf(m.source, sizeof m.source, "%s", collect_label(c, COUNTER_PC));
         buf_reset(&b);
         for (uint32_t r = 0; r < k->nreasons; r++)
@@ -146,8 +148,15 @@ void collect_send_stalls(struct collect *c)
     if (c->stall_other)
         emit_log(c->e->emit, 0, "PC sampling: %llu samples were of no kernel of this engine",
                  (unsigned long long)c->stall_other);
+    if (c->stall_unnamed)
+        emit_log(c->e->emit, c->stall_unnamed > named / 20,
+                 "PC sampling: %llu samples of %llu "
+                 "could not be named: the driver's own kernels, or a module loaded after counters "
+                 "began",
+                 (unsigned long long)c->stall_unnamed,
+                 (unsigned long long)(named + c->stall_unnamed));
     c->nstalls = 0;
-    c->stall_other = c->stall_dropped = 0;
+    c->stall_other = c->stall_dropped = c->stall_unnamed = 0;
     buf_free(&b);
 }
 
@@ -160,6 +169,7 @@ static void on_window(void *user, const struct counter_window *w)
         break;
     case COUNTER_PC:
         c->stall_dropped += w->dropped;
+        c->stall_unnamed += w->other;
         collect_send_stalls(c);
         break;
     case COUNTER_RANGE:
@@ -191,7 +201,8 @@ void collect_send_state(struct collect *c, const struct counter_state *s)
 
 static void on_state(void *user, const struct counter_state *s)
 {
-    collect_send_state(user, s);
+    struct collect *c = user;
+    if (!c->opening) collect_send_state(c, s);
 }
 
 struct counter_sink collect_sink(struct collect *c)

@@ -3,9 +3,10 @@
  * leave together as frames when both are complete.
  *
  * Invariant, under `lock`: an open window is sent exactly once, by whichever side completes it. At
- * most COLLECT_WINDOW_SAMPLES samples are kept, the earliest; spans that start after the last kept
- * sample are left out, since nothing can be joined to them. Spans and samples are in CUPTI's one
- * clock (offset 0 was measured right), so the offset is sent as known and 0.
+ * most COLLECT_WINDOW_SAMPLES samples are kept, the earliest; spans that end before the first or
+ * start after the last kept sample are left out, since nothing can be joined to them. Spans and
+ * samples are in CUPTI's one clock (offset 0 was measured right), so the offset is sent as known
+ * and 0.
  */
 #include "engine/collect_priv.h"
 
@@ -77,11 +78,12 @@ static void send_begin(struct collect *c, uint64_t base)
     emit_send(c->e->emit, FRAME_WINDOW_BEGIN, &m);
 }
 
-static void send_spans(struct collect *c, uint64_t base, uint64_t last)
+static void send_spans(struct collect *c, uint64_t base, uint64_t first, uint64_t last)
 {
     struct window *w = &c->w;
     uint32_t i = 0;
     qsort(w->spans, w->nspans, sizeof *w->spans, by_start);
+    while (i < w->nspans && w->spans[i].start + w->spans[i].dur < first) i++;
     while (i < w->nspans && w->spans[i].start <= last) {
         struct msg_spans m = {.window = w->number};
         uint64_t prev = 0;
@@ -116,30 +118,39 @@ static void send_samples(struct collect *c, uint64_t base)
     }
 }
 
-/* The window's earliest time, and the end of its last sample. */
+/* Start of the earliest sample and end of the latest; 0, 0 without samples. */
 static uint64_t bounds(const struct window *w, uint64_t *last)
 {
-    uint64_t base = UINT64_MAX;
+    uint64_t first = UINT64_MAX;
     *last = 0;
     for (uint32_t i = 0; i < w->nsamples; i++) {
-        if (w->samples[i].start < base) base = w->samples[i].start;
+        if (w->samples[i].start < first) first = w->samples[i].start;
         if (w->samples[i].end > *last) *last = w->samples[i].end;
     }
+    return w->nsamples ? first : 0;
+}
+
+/* The earliest time of what is sent: a span may have begun before the first sample. */
+static uint64_t base_of(const struct window *w, uint64_t first)
+{
+    uint64_t base = first;
     for (uint32_t i = 0; i < w->nspans; i++)
-        if (w->spans[i].start < base) base = w->spans[i].start;
-    return base == UINT64_MAX ? 0 : base;
+        if (w->spans[i].start < base && w->spans[i].start + w->spans[i].dur >= first)
+            base = w->spans[i].start;
+    return base;
 }
 
 /* Under the lock. */
 static void send_if_complete(struct collect *c)
 {
     struct window *w = &c->w;
-    uint64_t last, base;
+    uint64_t first, last, base;
     if (!w->open || !w->spans_done || !w->samples_done) return;
     w->open = false;
-    base = bounds(w, &last);
+    first = bounds(w, &last);
+    base = base_of(w, first);
     send_begin(c, base);
-    send_spans(c, base, last);
+    send_spans(c, base, first, last);
     send_samples(c, base);
     uint64_t dropped = w->cut + w->lost;
     struct msg_window_end m = {.window = w->number,

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/version.h"
+#include "cupti/lib.h"
 #include "engine/describe_cubin.h"
 
 #include <stdio.h>
@@ -34,7 +35,11 @@ void describe_hello(struct engine *e)
                  (unsigned)getpid());
     COPY(h.backend, e->bo->name);
     COPY(h.device, e->limits.device);
-    COPY(h.chip, e->limits.chip);
+    if (e->cupti) {
+        snprintf(h.chip, sizeof h.chip, "%.15s", e->cupti->chip);
+        snprintf(h.cupti, sizeof h.cupti, "%u.%u.%u", e->cupti->version / 10000,
+                 e->cupti->version / 100 % 100, e->cupti->version % 100);
+    }
     COPY(h.driver, e->limits.driver);
     COPY(h.toolkit, e->limits.toolkit);
     snprintf(h.commit, sizeof h.commit, "%s %s", version_string(), version_commit());

@@ -21,6 +21,7 @@ enum {
 };
 
 struct collect;
+struct cupti_lib;
 
 struct engine {
     const struct options *opt;
@@ -29,6 +30,8 @@ struct engine {
     const struct backend_ops *bo;
     struct backend *b;
     struct backend_limits limits;
+    struct cupti_lib *cupti; /* collect's, opened before HELLO, which names it; NULL: none */
+    char cupti_why[300];     /* why there is none; "": not asked for */
     char fallback[400]; /* why a better backend isn't used; "" */
     struct model *model;
     struct workload work;

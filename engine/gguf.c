@@ -185,7 +185,7 @@ static bool as_i64(const struct gguf_kv *kv, int64_t *out)
 static enum status take_u32(const struct gguf *g, const struct gguf_kv *kv, const char *key,
                             uint32_t *out)
 {
-    int64_t v;
+    int64_t v = 0;
     if (!as_i64(kv, &v) || v < 0 || v > UINT32_MAX)
         return mistyped(g, key, "an integer from 0 to 4294967295");
     *out = (uint32_t)v;

@@ -126,6 +126,7 @@ static enum status open_all(struct engine *e)
     /* Short steps on a CPU, so that progress is told while a long prompt is read. */
     if (e->bo == &cpu_backend && !e->opt->logits && e->max_step > ENGINE_CPU_STEP)
         e->max_step = ENGINE_CPU_STEP;
+    collect_library(e);
     describe_hello(e);
     if (*e->fallback) emit_log(e->emit, 1, "%s", e->fallback);
     if ((st = open_model(e)) != OK) return st;
@@ -199,7 +200,7 @@ static void take_command(struct engine *e, struct msg_command *c)
         e->paused = !strcmp(c->verb, "pause");
         reply(e, c->verb, true, e->paused ? "paused" : "running");
     } else if (!strcmp(c->verb, "pc") || !strcmp(c->verb, "range")) {
-        enum status st = collect_request(e->collect, c->verb);
+        enum status st = collect_request(e->collect, c->verb, c->arg);
         reply(e, c->verb, st == OK, st == OK ? "comes with the next counted round" : err_msg());
     } else if (!strcmp(c->verb, "parity")) {
         take_parity(e, c);

@@ -174,6 +174,7 @@ enum status rounds_run(struct engine *e)
     if (st != OK) return st;
     tell_prompt(e);
     collect_begin(e->collect, e->round, &plan);
+    if (plan.exact) return exact_round(e);
     p.timing = plan.timing;
     st = run_pass(e, &p, &hash);
     while (plan.counted && st == OK && (st = collect_end_pass(e->collect)) == ERR_AGAIN) {

@@ -55,6 +55,9 @@ static enum status cuda_open(const struct backend_options *o, struct backend **o
     struct backend *b = calloc(1, sizeof *b);
     if (!b) return err_set(ERR_NOMEM, "out of memory for the CUDA backend");
     b->o = *o;
+    /* PC sampling names kernels that ran while it was primed and those loaded since (pc_prime()):
+     * none may be loaded before it is first run. */
+    setenv("CUDA_MODULE_LOADING", "LAZY", 1);
     enum status st = open_context(b);
     if (st == OK) st = cuda_kernels_open(b);
     if (st == OK) st = open_step(b);
@@ -121,6 +124,11 @@ static void *cuda_stream(struct backend *b)
     return b->stream;
 }
 
+static const struct driver *cuda_driver(struct backend *b)
+{
+    return b->drv;
+}
+
 static void free_device(struct backend *b)
 {
     struct driver *d = b->drv;
@@ -171,5 +179,6 @@ const struct backend_ops cuda_backend = {
     .selected = cuda_selected,
     .context = cuda_context,
     .stream = cuda_stream,
+    .driver = cuda_driver,
     .close = cuda_close,
 };

@@ -21,6 +21,7 @@
 #include "base/driver.h"
 #include "cupti/counter.h"
 #include "cupti/lib.h"
+#include "cupti/pc.h"
 #include "cupti/turns.h"
 #include "tests/lib/counter_found.h"
 #include "tests/lib/stand_in.h"
@@ -31,7 +32,6 @@ enum {
     BASE_ROUNDS = 200,
     ROUNDS_CAP = 1 << 16,
     PM_NS = 20000,
-    PIECE = 64
 };
 
 /* Tags count launches from 1 and kernels go round in the stand-in's order: a tag tells its kernel.
@@ -63,13 +63,13 @@ static void skip(const char *what, const char *why)
 
 /* ---- the work ---- */
 
-/* One round; t NULL = no schedule. The first launch of each kernel is chosen for exact counters. */
+/* One round; t NULL = no schedule. Every launch is chosen for exact counters. */
 static void run_round(struct stand_in *w, struct turns *t, uint64_t *tag)
 {
     for (int i = 0; i < ROUND_LAUNCHES; i++) {
         struct counter_launch l = {.tag = ++*tag,
                                    .kernel = stand_in_names[i % STAND_IN_KERNELS],
-                                   .chosen = i < STAND_IN_KERNELS};
+                                   .chosen = true};
         if (t) turns_launch_begin(t, &l);
         stand_in_launch(w, i % STAND_IN_KERNELS);
         if (t) turns_launch_end(t, &l);
@@ -132,7 +132,7 @@ struct run {
     struct times base, attached, clear, standby, after;
     unsigned rounds[4];
     uint64_t tag, passes;
-    bool keep_module; /* run the module that was loaded before CUPTI came */
+    bool prime; /* PC sampling */
 };
 
 static struct turns_round one_scheduled(struct run *r)
@@ -283,7 +283,6 @@ static void check_pm(struct run *r, struct found_joined *j, size_t inside)
               live, whole);
     else
         skip("live SM% against range", "this chip has no one-pass SM%");
-    /* Decoded in pieces of PIECE samples: none may go missing at the seams. */
     double us = (double)(f->sum[COUNTER_PM].end_ns - f->sum[COUNTER_PM].start_ns);
     double expected = us * 1000 / PM_NS;
     check((double)f->n_samples > 0.8 * expected && (double)f->n_samples < 1.1 * expected,
@@ -404,6 +403,13 @@ static void run_sol(struct run *r)
     memcpy(r->src, all, sizeof all);
 }
 
+static enum status prime_work(void *user)
+{
+    struct stand_in *w = user;
+    stand_in_launch(w, STAND_IN_BUSY);
+    return driver_check(w->d, w->d->StreamSynchronize(w->stream), "priming");
+}
+
 static bool open_cupti(struct run *r)
 {
     if (cupti_open(&r->lib) != OK || cupti_attach(r->lib, r->w.dev) != OK) {
@@ -411,11 +417,6 @@ static bool open_cupti(struct run *r)
         return false;
     }
     printf("  CUPTI %u, chip %s, %s\n", r->lib->version, r->lib->chip, r->lib->path);
-    /* PC sampling knows only code that was loaded after CUPTI was attached. */
-    if (!r->keep_module && stand_in_reload(&r->w) != OK) {
-        skip("counters", err_msg());
-        return false;
-    }
     time_rounds(&r->w, &r->attached, BASE_ROUNDS, &r->tag);
     return true;
 }
@@ -427,8 +428,8 @@ static void whole_run(struct run *r, const char *self, const char *cubin, unsign
     printf("  clean child before: %.4f ms a round of %d launches\n", clean, ROUND_LAUNCHES);
     time_rounds(&r->w, &r->base, BASE_ROUNDS, &r->tag);
     if (!open_cupti(r) || !open_sources(r)) return;
-    counter_configure(r->src[COUNTER_PM],
-                      &(struct counter_config){.pm_interval_ns = PM_NS, .pm_max_samples = PIECE});
+    if (r->prime && pc_prime(r->src[COUNTER_PC], prime_work, &r->w) != OK)
+        check(false, "priming PC sampling", "%s", err_msg());
     run_turns(r, &cfg, turns);
     printf("  rounds: %u timed, %u spans, %u pc, %u range (%llu passes)\n", r->rounds[TURNS_TIMED],
            r->rounds[TURNS_SPANS], r->rounds[TURNS_PC], r->rounds[TURNS_RANGE],
@@ -466,17 +467,17 @@ int main(int argc, char **argv)
     static const struct option options[] = {{"clean", no_argument, 0, 'c'},
                                             {"cubin", required_argument, 0, 'f'},
                                             {"turns", required_argument, 0, 't'},
-                                            {"keep-module", no_argument, 0, 'k'},
+                                            {"no-prime", no_argument, 0, 'k'},
                                             {0}};
     char cubin[512];
     unsigned turns = 4;
-    bool clean = false, keep = false;
+    bool clean = false, prime = true;
     find_cubin(argv[0], cubin, sizeof cubin);
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         if (o == 'c') clean = true;
         if (o == 'f') snprintf(cubin, sizeof cubin, "%s", optarg);
         if (o == 't') turns = (unsigned)strtoul(optarg, NULL, 10);
-        if (o == 'k') keep = true;
+        if (o == 'k') prime = false;
         if (o == '?') return EXIT_USAGE;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -484,7 +485,7 @@ int main(int argc, char **argv)
     struct run *r = calloc(1, sizeof *r);
     if (!r || !found_init(&r->f, stand_in_names, STAND_IN_KERNELS, 1 << 16, 1 << 18))
         return EXIT_FAILED;
-    r->keep_module = keep;
+    r->prime = prime;
     r->base.what = "before libcupti was opened";
     r->attached.what = "libcupti attached, nothing on";
     r->clear.what = "in turns, nothing armed";

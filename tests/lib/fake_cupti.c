@@ -138,6 +138,10 @@ void fake_cupti_launch(const char *kernel, bool invalid)
 {
     fake_state.correlation++;
     fake_state.clock += 1000;
+    if (fake_state.range_running && fake_state.ranges < fake_state.range_room)
+        fake_state.ranges++;
+    else if (fake_state.range_running)
+        fake_state.ranges_lost++;
     if (!fake_cupti.activity_on) return;
     if (fake_state.records == MAX_RECORDS) {
         fake_state.dropped++;
@@ -266,13 +270,6 @@ cupti_result fake_host_eval(struct cupti_host_eval_params *p)
     for (size_t m = 0; m < p->n; m++)
         p->values[m] = (double)(i->first + p->range) + (double)m / 100;
     return 0;
-}
-
-cupti_result fake_host_range_name(struct cupti_host_range_name_params *p)
-{
-    size_t i = fake_state.range_pushes - 1 - p->range; /* not in the order of the pushes */
-    p->name = p->range < fake_state.range_pushes ? strdup(fake_state.range_names[i]) : NULL;
-    return p->name ? 0 : CUPTI_R_INVALID_PARAMETER;
 }
 
 struct cupti_lib *fake_cupti_open(void)

@@ -13,8 +13,8 @@ cupti_result fake_range_enable(struct cupti_range_enable_params *p)
     RULE(!fake_cupti.range_enabled, CUPTI_R_INVALID_OPERATION);
     RULE(!fake_cupti.pm_enabled && !fake_cupti.pc_enabled, CUPTI_R_HARDWARE_BUSY);
     fake_cupti.range_enabled = true;
-    fake_state.range_configured = fake_state.range_running = fake_state.range_pushed = false;
-    fake_state.range_pass = fake_state.range_pushes = 0;
+    fake_state.range_configured = fake_state.range_running = false;
+    fake_state.range_pass = fake_state.ranges = 0;
     p->object = &fake_state;
     return 0;
 }
@@ -33,35 +33,16 @@ cupti_result fake_range_start(struct cupti_range_params *p)
     ANSWER("cuptiRangeProfilerStart");
     RULE(fake_state.range_configured && !fake_state.range_running, CUPTI_R_INVALID_OPERATION);
     fake_state.range_running = true;
-    fake_state.range_pushes = 0;
+    fake_state.ranges = 0;
     return 0;
 }
 
 cupti_result fake_range_stop(struct cupti_range_stop_params *p)
 {
     ANSWER("cuptiRangeProfilerStop");
-    RULE(fake_state.range_running && !fake_state.range_pushed, CUPTI_R_INVALID_OPERATION);
+    RULE(fake_state.range_running, CUPTI_R_INVALID_OPERATION);
     fake_state.range_running = false;
     p->all_passes = ++fake_state.range_pass >= fake_cupti.passes;
-    return 0;
-}
-
-cupti_result fake_range_push(struct cupti_range_push_params *p)
-{
-    RULE(fake_state.range_running && !fake_state.range_pushed &&
-             fake_state.range_pushes < MAX_RANGES,
-         CUPTI_R_INVALID_OPERATION);
-    fake_state.range_pushed = true;
-    snprintf(fake_state.range_names[fake_state.range_pushes++], sizeof fake_state.range_names[0],
-             "%s", p->name);
-    return 0;
-}
-
-cupti_result fake_range_pop(struct cupti_range_params *p)
-{
-    (void)p;
-    RULE(fake_state.range_pushed, CUPTI_R_INVALID_OPERATION);
-    fake_state.range_pushed = false;
     return 0;
 }
 
@@ -69,9 +50,10 @@ cupti_result fake_range_config(struct cupti_range_config_params *p)
 {
     ANSWER("cuptiRangeProfilerSetConfig");
     RULE(fake_cupti.range_enabled && !fake_state.range_configured, CUPTI_R_INVALID_OPERATION);
-    RULE(p->target_nesting == 1 && p->range == CUPTI_USER_RANGE && p->replay == CUPTI_USER_REPLAY,
+    RULE(p->target_nesting == 1 && p->range == CUPTI_AUTO_RANGE && p->replay == CUPTI_USER_REPLAY,
          CUPTI_R_INVALID_PARAMETER);
     fake_state.range_configured = true;
+    fake_state.range_room = p->max_ranges;
     return 0;
 }
 
@@ -79,7 +61,7 @@ cupti_result fake_range_decode(struct cupti_range_decode_params *p)
 {
     ANSWER("cuptiRangeProfilerDecodeData");
     RULE(fake_state.range_pass >= fake_cupti.passes, CUPTI_R_INVALID_OPERATION);
-    p->dropped = (size_t)fake_scripted("range_dropped", 0);
+    p->dropped = (size_t)fake_scripted("range_dropped", 0) + fake_state.ranges_lost;
     return 0;
 }
 
@@ -97,7 +79,7 @@ cupti_result fake_range_image(struct cupti_range_image_params *p)
 
 cupti_result fake_range_info(struct cupti_range_info_params *p)
 {
-    p->ranges = fake_state.range_pushes;
+    p->ranges = fake_state.ranges;
     return 0;
 }
 
@@ -177,8 +159,8 @@ cupti_result fake_pm_decode(struct cupti_pm_decode_params *p)
         fake_state.pm_pending < fake_state.pm_room ? fake_state.pm_pending : fake_state.pm_room;
     *i = (struct image){MAGIC, fake_state.pm_next, n};
     fake_state.pm_next += n;
-    fake_state.pm_pending -= n;
-    p->stop_reason = fake_state.pm_pending ? CUPTI_PM_STOP_IMAGE_FULL : CUPTI_PM_STOP_END;
+    fake_state.pm_pending = 0; /* what did not fit is lost, as on an H200 */
+    p->stop_reason = CUPTI_PM_STOP_END;
     p->overflow = 0;
     if (fake_scripted("overflow", 0)) {
         fake_state.pm_pending = 0;

@@ -23,9 +23,8 @@ struct fake_state {
     bool pc_configured, pc_running, pc_ever_started, pc_dead;
     size_t pc_pending, pc_next;
     struct cupti_pc_data *pc_left;
-    bool range_configured, range_running, range_pushed;
-    size_t range_pass, range_pushes;
-    char range_names[MAX_RANGES][24];
+    bool range_configured, range_running;
+    size_t range_pass, ranges, range_room, ranges_lost;
     cupti_buffer_request request;
     cupti_buffer_complete complete;
     struct cupti_kernel_record rec[MAX_RECORDS];

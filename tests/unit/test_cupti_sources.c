@@ -1,6 +1,6 @@
 /*
- * The real sources over a paper CUPTI (tests/lib/fake_cupti.h): what they deliver, what they lose
- * and say so, and what each refusal does to a source.
+ * pm, pc and range over a paper CUPTI (tests/lib/fake_cupti.h): what they deliver, what they lose
+ * and say so.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,19 +66,17 @@ static void pm_window(struct counter_source *src)
     assert_int_equal(counter_poll(src), ERR_AGAIN);
 }
 
-static void pm_decodes_in_pieces(void **state)
+static void pm_decodes_a_window_at_once(void **state)
 {
     (void)state;
     struct counter_source *src = open_source(COUNTER_PM);
     assert_int_equal(src->state.health, COUNTER_READY);
     assert_non_null(strstr(src->state.detail, "triage"));
-    struct counter_config cfg = {.pm_max_samples = 64};
-    assert_int_equal(counter_configure(src, &cfg), OK);
     assert_int_equal(counter_arm(src), OK);
     pm_window(src);
     pm_window(src);
     assert_int_equal(counter_disarm(src), OK);
-    /* 600 a window, the first of each dropped and counted, none lost at the seams of 64. */
+    /* 600 a window, the first of each dropped and counted. */
     assert_int_equal(found.n_samples, 2 * 599);
     assert_int_equal(found.sum[COUNTER_PM].other, 2);
     assert_int_equal(found.sum[COUNTER_PM].dropped, 0);
@@ -86,6 +84,19 @@ static void pm_decodes_in_pieces(void **state)
         assert_true(found.samples[i].start == 5000000000ull + (i + 1) * 20000);
         assert_true(found.samples[i].v[FOUND_SM] == (double)(i + 1));
     }
+    close_source(src);
+}
+
+static void pm_full_image_is_a_loss(void **state)
+{
+    (void)state;
+    struct counter_source *src = open_source(COUNTER_PM);
+    struct counter_config cfg = {.pm_max_samples = 64};
+    assert_int_equal(counter_configure(src, &cfg), OK);
+    assert_int_equal(counter_arm(src), OK);
+    pm_window(src);
+    assert_int_equal(found.n_samples, 63);
+    assert_true(found.sum[COUNTER_PM].dropped > 0);
     close_source(src);
 }
 
@@ -175,6 +186,36 @@ static void pc_drains_and_names(void **state)
     close_source(src);
 }
 
+static enum status prime_work(void *ctx)
+{
+    ++*(int *)ctx;
+    return *(int *)ctx > 2 ? ERR_FAILED : OK;
+}
+
+static void pc_primes_in_silence(void **state)
+{
+    (void)state;
+    int calls = 0;
+    struct counter_source *src = open_source(COUNTER_PC);
+    fake_cupti.pc_late = 10;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(pc_prime(src, prime_work, &calls), i < 2 ? OK : ERR_FAILED);
+        assert_false(fake_cupti.pc_enabled);
+    }
+    assert_int_equal(calls, 3);
+    assert_int_equal(found.windows[COUNTER_PC], 0);
+    assert_int_equal(found.pc_records[0] + found.pc_records[1], 0);
+    assert_int_equal(counter_arm(src), OK);
+    assert_int_equal(counter_start(src), OK);
+    assert_int_equal(counter_stop(src), OK);
+    assert_int_equal(found.windows[COUNTER_PC], 1);
+    close_source(src);
+    src = open_source(COUNTER_PM); /* any other source is left alone */
+    assert_int_equal(pc_prime(src, prime_work, &calls), OK);
+    assert_int_equal(calls, 3);
+    close_source(src);
+}
+
 static void pc_loss_is_said(void **state)
 {
     (void)state;
@@ -226,11 +267,13 @@ static void pc_reason_names(void **state)
     assert_int_equal(crc, 12);
 }
 
+/* Launches, of which the first 4 are chosen. */
 static void range_pass(struct counter_source *src, int launches)
 {
     for (int i = 0; i < launches; i++) {
         struct counter_launch l = {.tag = (uint64_t)i + 1, .kernel = names[i % 2], .chosen = i < 4};
         counter_launch_begin(src, &l);
+        fake_cupti_launch(l.kernel, false);
         counter_launch_end(src, &l);
     }
 }
@@ -253,14 +296,12 @@ static void range_replays_until_done(void **state)
         src->state.health = COUNTER_READY;
         assert_int_equal(counter_disarm(src), OK);
     }
-    /* The paper range profiler lists ranges backwards: the last range, position 0, has the lowest
-     * values. Tag 4 (kernel_b) is position 0, tag 3 (kernel_a) position 1: the last written are
-     * tags 2 and 1. */
+    /* Range i has the value 1000 + i, and tags are i + 1: the last of each kernel are 3 and 4. */
     assert_int_equal(found.sum[COUNTER_RANGE].items, 12);
-    assert_true(found.exact[0][METRIC_DURATION] > 1002.9 &&
-                found.exact[0][METRIC_DURATION] < 1003.5);
-    assert_true(found.exact[1][METRIC_DURATION] > 1001.9 &&
-                found.exact[1][METRIC_DURATION] < 1002.5);
+    assert_true(found.exact[0][METRIC_DURATION] > 1001.9 &&
+                found.exact[0][METRIC_DURATION] < 1002.5);
+    assert_true(found.exact[1][METRIC_DURATION] > 1002.9 &&
+                found.exact[1][METRIC_DURATION] < 1003.5);
     close_source(src);
 }
 
@@ -290,7 +331,7 @@ static void range_bounds(void **state)
     assert_int_equal(counter_configure(src, &cfg), OK);
     assert_int_equal(counter_arm(src), OK);
     assert_int_equal(counter_start(src), OK);
-    range_pass(src, 6); /* chooses 4 */
+    range_pass(src, 6); /* chooses 4: the pass ends before the fourth */
     assert_int_equal(counter_stop(src), OK);
     assert_int_equal(counter_disarm(src), OK);
     assert_int_equal(found.sum[COUNTER_RANGE].items, 3);
@@ -298,197 +339,41 @@ static void range_bounds(void **state)
     close_source(src);
 }
 
-static void activity_round(struct counter_source *src, int n, int skip, int invalid)
+/* A launch that nobody announced would shift all that follow it. */
+static void range_does_not_guess(void **state)
 {
+    (void)state;
+    struct counter_source *src = open_source(COUNTER_RANGE);
+    assert_int_equal(counter_arm(src), OK);
     assert_int_equal(counter_start(src), OK);
-    for (int i = 0; i < n; i++) {
-        struct counter_launch l = {.tag = (uint64_t)i + 1, .kernel = names[i % 2]};
-        counter_launch_begin(src, &l);
-        if (i != skip) fake_cupti_launch(names[i % 2], i == invalid);
-        counter_launch_end(src, &l);
-    }
+    fake_cupti_launch("library_kernel", false);
+    range_pass(src, 3);
     assert_int_equal(counter_stop(src), OK);
-}
-
-static void activity_tags_in_launch_order(void **state)
-{
-    (void)state;
-    struct counter_source *src = open_source(COUNTER_ACTIVITY);
-    assert_int_equal(counter_arm(src), OK);
-    activity_round(src, 250, -1, -1); /* buffers of 100, records last first */
-    assert_int_equal(found.n_spans, 250);
-    assert_int_equal(found.bad_tags, 0);
-    for (size_t i = 0; i < 250; i++) assert_int_equal(found.spans[i].tag, i + 1);
-    activity_round(src, 10, -1, -1);
-    assert_int_equal(found.n_spans, 260);
-    assert_int_equal(found.bad_tags, 0);
+    assert_int_equal(counter_disarm(src), ERR_FAILED);
+    assert_non_null(strstr(src->state.why, "4 ranges for 3 launches"));
+    assert_int_equal(found.sum[COUNTER_RANGE].items, 0);
     close_source(src);
-    assert_false(fake_cupti.activity_on);
-}
-
-static void activity_does_not_guess(void **state)
-{
-    (void)state;
-    struct counter_source *src = open_source(COUNTER_ACTIVITY);
-    assert_int_equal(counter_arm(src), OK);
-    activity_round(src, 20, 7, -1); /* a record is missing: which one can't be known */
-    assert_int_equal(found.n_spans, 19);
-    assert_int_equal(found.bad_tags, 19);
-    assert_int_equal(found.sum[COUNTER_ACTIVITY].other, 19);
-    activity_round(src, 20, -1, 5); /* a record without times */
-    assert_int_equal(found.sum[COUNTER_ACTIVITY].invalid, 1);
-    assert_int_equal(found.bad_tags, 38);
-    close_source(src);
-}
-
-static void activity_skips_foreign_kernels(void **state)
-{
-    (void)state;
-    struct counter_source *src = open_source(COUNTER_ACTIVITY);
-    assert_int_equal(counter_arm(src), OK);
-    assert_int_equal(counter_start(src), OK);
-    for (int i = 0; i < 6; i++) {
-        struct counter_launch l = {.tag = (uint64_t)i + 1, .kernel = names[i % 2]};
-        fake_cupti_launch("library_kernel", false);
-        counter_launch_begin(src, &l);
-        fake_cupti_launch(l.kernel, false);
-    }
-    assert_int_equal(counter_stop(src), OK);
-    assert_int_equal(found.foreign, 6);
-    assert_int_equal(found.bad_tags, 0);
-    assert_int_equal(found.sum[COUNTER_ACTIVITY].other, 6);
-    close_source(src);
-}
-
-static void activity_pool_is_bounded(void **state)
-{
-    (void)state;
-    setenv("FAKE_CUPTI", "records_per_buffer=10", 1);
-    struct counter_source *src = open_source(COUNTER_ACTIVITY);
-    assert_int_equal(counter_arm(src), OK);
-    activity_round(src, 300, -1, -1); /* 16 buffers of 10 records */
-    assert_int_equal(found.n_spans, 160);
-    assert_int_equal(found.sum[COUNTER_ACTIVITY].dropped, 140);
-    assert_int_equal(found.overflows[COUNTER_ACTIVITY], 1);
-    assert_int_equal(found.bad_tags, 160);
-    activity_round(src, 100, -1, -1); /* buffers came back */
-    assert_int_equal(found.n_spans, 260);
-    assert_int_equal(found.bad_tags, 160);
-    close_source(src);
-}
-
-static void refusals_become_states(void **state)
-{
-    (void)state;
-    static const struct {
-        enum counter_role role;
-        const char *script, *why, *remedy;
-        enum counter_health health;
-    } cases[] = {
-        {COUNTER_PM, "cuptiPmSamplingEnable=35", "restricted to administrators", "CAP_PERFMON",
-         COUNTER_UNAVAILABLE},
-        {COUNTER_PM, "cuptiPmSamplingEnable=26", "another tool holds", "dcgmi", COUNTER_FAILED},
-        {COUNTER_PM, "cuptiPmSamplingEnable=43", "MIG", "whole GPU", COUNTER_UNAVAILABLE},
-        {COUNTER_PM, "cuptiPmSamplingEnable=41", "confidential", "", COUNTER_UNAVAILABLE},
-        {COUNTER_PM, "cuptiPmSamplingEnable=45", "WSL", "", COUNTER_UNAVAILABLE},
-        {COUNTER_PC, "cuptiPCSamplingEnable=40", "virtual GPU", "hypervisor", COUNTER_UNAVAILABLE},
-        {COUNTER_PC, "cuptiPCSamplingEnable=33", "virtual GPU", "hypervisor", COUNTER_UNAVAILABLE},
-        {COUNTER_PC, "cuptiPCSamplingSetConfigurationAttribute=7", "out of order", "",
-         COUNTER_FAILED},
-        {COUNTER_RANGE, "cuptiRangeProfilerEnable=35", "restricted", "NVreg_", COUNTER_UNAVAILABLE},
-        {COUNTER_RANGE, "cuptiRangeProfilerSetConfig=27", "not supported", "", COUNTER_UNAVAILABLE},
-        {COUNTER_RANGE, "cuptiRangeProfilerEnable=999", "no reason", "", COUNTER_FAILED},
-        {COUNTER_ACTIVITY, "cuptiActivityRegisterCallbacks=15", "no driver", "update",
-         COUNTER_UNAVAILABLE},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct counter_source *src = open_source(cases[i].role);
-        setenv("FAKE_CUPTI", cases[i].script, 1);
-        assert_int_not_equal(counter_arm(src), OK);
-        if (!strstr(src->state.why, cases[i].why))
-            print_message("%s -> %s\n", cases[i].script, src->state.why);
-        assert_non_null(strstr(src->state.why, cases[i].why));
-        assert_non_null(strstr(src->state.remedy, cases[i].remedy));
-        assert_int_equal(src->state.health, cases[i].health);
-        assert_false(fake_cupti.pm_enabled || fake_cupti.pc_enabled || fake_cupti.range_enabled);
-        unsetenv("FAKE_CUPTI");
-        close_source(src);
-    }
-}
-
-static void probes_say_why_not(void **state)
-{
-    (void)state;
-    static const struct {
-        enum counter_role role;
-        const char *script, *why;
-    } cases[] = {
-        {COUNTER_PM, "confidential=1", "confidential"},
-        {COUNTER_PC, "vgpu=1", "virtual GPU"},
-        {COUNTER_RANGE, "wsl=1", "WSL"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        setenv("FAKE_CUPTI", cases[i].script, 1);
-        struct counter_source *src = open_source(cases[i].role);
-        assert_int_equal(src->state.health, COUNTER_UNAVAILABLE);
-        assert_non_null(strstr(src->state.why, cases[i].why));
-        assert_int_equal(counter_arm(src), ERR_UNAVAILABLE);
-        close_source(src);
-    }
-    unsetenv("FAKE_CUPTI");
-    snprintf(lib->chip, sizeof lib->chip, "GX999");
-    struct counter_source *src = open_source(COUNTER_PM);
-    assert_int_equal(src->state.health, COUNTER_UNAVAILABLE);
-    assert_non_null(strstr(src->state.why, "GX999"));
-    close_source(src);
-    snprintf(lib->other, sizeof lib->other, "Nsight Systems");
-    src = open_source(COUNTER_ACTIVITY);
-    assert_int_equal(src->state.health, COUNTER_UNAVAILABLE);
-    assert_non_null(strstr(src->state.why, "Nsight Systems"));
-    close_source(src);
-    struct counter_env none = {.sink = found_sink(&found)};
-    for (int r = 0; r < COUNTER_ROLES; r++) {
-        assert_int_equal(counter_open((enum counter_role)r, false, &none, &src), OK);
-        assert_int_equal(src->state.health, COUNTER_UNAVAILABLE);
-        assert_true(src->state.why[0]);
-        assert_int_equal(counter_arm(src), ERR_UNAVAILABLE);
-        close_source(src);
-    }
-}
-
-static void order_of_calls_is_held(void **state)
-{
-    (void)state;
-    struct counter_source *src = open_source(COUNTER_PM);
-    assert_int_equal(counter_start(src), ERR_USAGE);
-    assert_int_equal(counter_stop(src), ERR_USAGE);
-    assert_int_equal(counter_poll(src), ERR_AGAIN);
-    assert_int_equal(counter_disarm(src), OK);
-    struct counter_config bad = {.pm_keys = "sm_pct,nonsense"};
-    assert_int_equal(counter_configure(src, &bad), ERR_USAGE);
-    assert_non_null(strstr(err_msg(), "nonsense"));
-    struct counter_config two = {.pm_keys = "sm_pct,dram_pct"};
-    assert_int_equal(counter_configure(src, &two), OK);
-    assert_int_equal(counter_arm(src), OK);
-    assert_int_equal(counter_configure(src, &two), ERR_USAGE);
-    assert_int_equal(counter_start(src), OK);
-    close_source(src); /* closes an open window, decodes it, disarms */
-    assert_int_equal(found.windows[COUNTER_PM], 1);
 }
 
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    /* clang-format off */
     const struct CMUnitTest tests[] = {
-        T(pm_decodes_in_pieces), T(pm_overflow_is_said), T(pm_without_time_trigger),
-        T(pm_refused_object_is_disabled), T(pm_without_triage_names), T(pc_drains_and_names),
-        T(pc_loss_is_said), T(pc_odd_reason_counts), T(pc_reason_names),
-        T(range_replays_until_done), T(range_refuses_other_work), T(range_bounds),
-        T(activity_tags_in_launch_order), T(activity_does_not_guess), T(activity_skips_foreign_kernels),
-        T(activity_pool_is_bounded), T(refusals_become_states), T(probes_say_why_not),
-        T(order_of_calls_is_held),
+        T(pm_decodes_a_window_at_once),
+        T(pm_full_image_is_a_loss),
+        T(pm_overflow_is_said),
+        T(pm_without_time_trigger),
+        T(pm_refused_object_is_disabled),
+        T(pm_without_triage_names),
+        T(pc_drains_and_names),
+        T(pc_primes_in_silence),
+        T(pc_loss_is_said),
+        T(pc_odd_reason_counts),
+        T(pc_reason_names),
+        T(range_replays_until_done),
+        T(range_refuses_other_work),
+        T(range_bounds),
+        T(range_does_not_guess),
     };
-    /* clang-format on */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

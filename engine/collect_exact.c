@@ -1,0 +1,117 @@
+/*
+ * A round for exact counters: not the whole work, which would take a millisecond and more for each
+ * of a thousand launches, but lists of operators in which every kernel and shape of the workload
+ * comes at least twice, where the model has it that often: embedding, some whole layers, output.
+ *
+ * Invariants: the same launches in every pass; each pass starts at position 0, so it overwrites
+ * what it reads; the tokens of counted passes equal those of an uncounted run of the same lists.
+ */
+#include "engine/collect_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TIMES = 2 }; /* launches of a kernel and shape to count */
+
+/* Do two operators make the same row? */
+static bool same(const struct op *a, const struct op *b)
+{
+    if (a->kind != b->kind || strcmp(a->role, b->role) || a->window != b->window) return false;
+    if (!a->w || !b->w) return a->w == b->w;
+    return a->w->type == b->w->type && a->w->m == b->w->m && a->w->k == b->w->k;
+}
+
+static bool taken(const uint8_t *layers, int layer)
+{
+    return layer < 0 || layers[layer];
+}
+
+/* Is there an operator of this layer that the taken layers have fewer than TIMES times? */
+static bool adds(const struct forward *f, const uint8_t *layers, int layer)
+{
+    for (uint32_t i = 0; i < f->nops; i++) {
+        unsigned times = 0;
+        if (f->ops[i].layer != layer) continue;
+        for (uint32_t j = 0; j < f->nops; j++)
+            times += taken(layers, f->ops[j].layer) && same(&f->ops[i], &f->ops[j]);
+        if (times < TIMES) return true;
+    }
+    return false;
+}
+
+static enum status shorten(const struct forward *f, struct forward *out)
+{
+    uint8_t layers[MODEL_MAX_LAYERS] = {0};
+    int last = -1;
+    *out = (struct forward){.n = f->n, .ops = calloc(f->nops, sizeof *out->ops)};
+    if (!out->ops) return err_set(ERR_NOMEM, "out of memory for a list of operators");
+    for (uint32_t i = 0; i < f->nops; i++) {
+        int layer = f->ops[i].layer;
+        if (layer >= MODEL_MAX_LAYERS) continue;
+        if (layer > last && adds(f, layers, layer)) layers[layer] = 1;
+        if (layer > last) last = layer;
+        if (taken(layers, layer)) out->ops[out->nops++] = f->ops[i];
+    }
+    return OK;
+}
+
+struct lists {
+    struct forward prefill, decode;
+};
+
+static void lists_free(struct lists *l)
+{
+    forward_free(&l->prefill);
+    forward_free(&l->decode);
+}
+
+static enum status lists_make(const struct engine *e, struct lists *l)
+{
+    const struct forward *first = e->work.n >= e->max_step ? &e->chunk : &e->rest;
+    *l = (struct lists){0};
+    enum status st = first->ops ? shorten(first, &l->prefill) : OK;
+    return st == OK && e->decode.ops ? shorten(&e->decode, &l->decode) : st;
+}
+
+/* tokens[2]: what prefill and decode made. */
+static enum status run(struct engine *e, const struct lists *l, enum timing timing,
+                       uint32_t tokens[2])
+{
+    struct step_result r = {0};
+    enum status st = OK;
+    collect_phase(e->collect, "prefill");
+    if (l->prefill.ops)
+        st = e->bo->run(e->b, l->prefill.ops, l->prefill.nops, e->work.tokens, l->prefill.n, 0,
+                        false, timing, &r);
+    tokens[0] = r.token;
+    collect_phase(e->collect, "decode");
+    if (st == OK && l->decode.ops)
+        st = e->bo->run(e->b, l->decode.ops, l->decode.nops, &tokens[0], 1, l->prefill.n, false,
+                        timing, &r);
+    tokens[1] = r.token;
+    return st == OK ? e->bo->sync(e->b) : st;
+}
+
+enum status exact_round(struct engine *e)
+{
+    struct lists l;
+    uint32_t first[2] = {0}, tokens[2];
+    unsigned passes = 0, others = 0;
+    enum status st = lists_make(e, &l), more = ERR_AGAIN;
+    while (st == OK && more == ERR_AGAIN && !rounds_interrupted(e)) {
+        engine_progress(e, "exact", passes, 0);
+        st = run(e, &l, TIMING_EXTERNAL, passes ? tokens : first);
+        if (st == OK) more = collect_end_pass(e->collect);
+        if (passes++) others += memcmp(first, tokens, sizeof tokens) != 0;
+    }
+    bool whole = st == OK && more == OK;
+    collect_end(e->collect, whole);
+    if (whole) st = run(e, &l, TIMING_NONE, tokens);
+    if (whole && st == OK && (others || memcmp(first, tokens, sizeof tokens)))
+        emit_log(e->emit, 1,
+                 "round %u: a pass of exact counters made other tokens than the same "
+                 "work uncounted",
+                 e->round);
+    lists_free(&l);
+    return st != OK ? st : whole ? OK : ERR_AGAIN;
+}

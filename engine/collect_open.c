@@ -1,0 +1,204 @@
+/*
+ * Opening counter sources: which are wanted, which work here and why not, and the order that PC
+ * sampling asks for: it is primed before anything else counts.
+ *
+ * To add a source: its name in check_list(); the rest follows from its role.
+ */
+#include "engine/collect_priv.h"
+
+#include "cupti/lib.h"
+#include "cupti/pc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXACT_LAUNCHES = 512 }; /* of a pass: two phases of four layers are about 180 */
+
+struct counter_config collect_config(void)
+{
+    const char *sets = getenv("SASSTOP_EXACT");
+    struct counter_config cfg = {.pm_interval_ns = COLLECT_PM_NS,
+                                 .range_sets = METRIC_SET_LIVE,
+                                 .range_max = EXACT_LAUNCHES};
+    if (sets && !strcmp(sets, "sol")) cfg.range_sets |= METRIC_SET_SOL;
+    return cfg;
+}
+
+static void send_metrics(struct collect *c)
+{
+    for (size_t i = 0; i < metric_count(); i++) {
+        const struct metric *m = metric_at(i);
+        struct msg_metric_def d = {.metric = m->id};
+        snprintf(d.key, sizeof d.key, "%s", m->key);
+        snprintf(d.label, sizeof d.label, "%s", m->label);
+        if (*m->range)
+            snprintf(d.ncu, sizeof d.ncu, "%s", m->range);
+        else
+            metric_candidate(m->pm, 0, d.ncu, sizeof d.ncu);
+        snprintf(d.unit, sizeof d.unit, "%s", m->unit);
+        snprintf(d.source, sizeof d.source, "%s", m->sets & METRIC_SET_PM ? "pm" : "range");
+        snprintf(d.meaning, sizeof d.meaning, "%s", m->meaning);
+        emit_send(c->e->emit, FRAME_METRIC_DEF, &d);
+    }
+}
+
+/* Is `name` in the comma list? */
+bool collect_listed(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *p = list; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
+        if (!strncmp(p, name, n) && (p[n] == ',' || p[n] == '\0')) return true;
+    return false;
+}
+
+static enum status check_list(const char *list)
+{
+    static const char *const names[] = {"none", "events", "activity", "pm", "pc", "range", "synth"};
+    for (const char *p = list; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
+        size_t n = strcspn(p, ","), i = 0;
+        while (i < 7 && (strlen(names[i]) != n || strncmp(p, names[i], n))) i++;
+        if (i == 7)
+            return err_set(ERR_USAGE,
+                           "--sources takes none, or a list of events,activity,pm,pc,range,synth; "
+                           "\"%.*s\" is none of them",
+                           (int)n, p);
+    }
+    return OK;
+}
+
+static void send_plain(struct collect *c, const char *name, const char *state, const char *why,
+                       const char *remedy)
+{
+    struct msg_source m = {.name = ""};
+    snprintf(m.name, sizeof m.name, "%s", name);
+    snprintf(m.state, sizeof m.state, "%s", state);
+    snprintf(m.why, sizeof m.why, "%s", why);
+    snprintf(m.remedy, sizeof m.remedy, "%s", remedy);
+    emit_send(c->e->emit, FRAME_SOURCE, &m);
+}
+
+/* Every role that isn't opened says why. */
+static void send_absent(struct collect *c, const char *why, const char *remedy, const char *state)
+{
+    for (int r = 0; r < COUNTER_ROLES; r++)
+        if (!c->src[r]) send_plain(c, counter_role_name((enum counter_role)r), state, why, remedy);
+}
+
+static enum status open_role(struct collect *c, enum counter_role role, bool synthetic)
+{
+    struct counter_env env = {.lib = c->e->cupti,
+                              .driver = c->e->bo->driver ? c->e->bo->driver(c->e->b) : NULL,
+                              .ctx = c->e->bo->context(c->e->b),
+                              .stream = c->e->bo->stream(c->e->b),
+                              .script = getenv("SASSTOP_SYNTH_SCRIPT"),
+                              .seed = c->e->opt->seed,
+                              .sink = collect_sink(c)};
+    struct counter_config cfg = collect_config();
+    enum status st = counter_open(role, synthetic, &env, &c->src[role]);
+    if (st == OK && c->src[role]->state.health == COUNTER_READY)
+        st = counter_configure(c->src[role], &cfg);
+    if (st == ERR_NOMEM || st == ERR_USAGE) return st;
+    return OK;
+}
+
+/* Is any source of libcupti wanted? */
+static bool wants_library(const struct engine *e)
+{
+    const char *list = e->opt->sources;
+    if (!e->bo->context(e->b)) return false;
+    return !list || collect_listed(list, "activity") || collect_listed(list, "pm") ||
+           collect_listed(list, "pc") || collect_listed(list, "range");
+}
+
+void collect_library(struct engine *e)
+{
+    if (!wants_library(e)) return;
+    if (cupti_open(&e->cupti) == OK && cupti_attach(e->cupti, 0) == OK) return;
+    snprintf(e->cupti_why, sizeof e->cupti_why, "%s", err_msg());
+}
+
+/* A prefill step and a decode step: every kernel that has run, or will run soon. */
+static enum status prime_work(void *ctx)
+{
+    struct engine *e = ctx;
+    const struct forward *f = e->work.n >= e->max_step ? &e->chunk : &e->rest;
+    struct step_result r = {0};
+    enum status st = OK;
+    if (f->ops)
+        st = e->bo->run(e->b, f->ops, f->nops, e->work.tokens, f->n, 0, false, TIMING_NONE, &r);
+    if (st == OK && e->decode.ops)
+        st = e->bo->run(e->b, e->decode.ops, e->decode.nops, &r.token, 1, f->n, false, TIMING_NONE,
+                        &r);
+    return st;
+}
+
+/* Before anything else counts: see pc_prime(). */
+static void prime(struct collect *c)
+{
+    struct counter_source *pc = c->src[COUNTER_PC];
+    if (!pc || pc->state.synthetic) return;
+    if (pc_prime(pc, prime_work, c->e) != OK)
+        emit_log(c->e->emit, 1, "PC sampling could not be primed: %s", err_msg());
+}
+
+static void send_states(struct collect *c)
+{
+    c->opening = false;
+    for (int r = 0; r < COUNTER_ROLES; r++)
+        if (c->src[r]) collect_send_state(c, &c->src[r]->state);
+}
+
+static enum status open_sources(struct collect *c)
+{
+    c->opening = true;
+    const char *list = c->e->opt->sources;
+    bool gpu = c->e->bo->context(c->e->b) != NULL;
+    enum status st = OK;
+    c->synthetic = list && collect_listed(list, "synth");
+    if (list && collect_listed(list, "none")) {
+        send_absent(c, "switched off by --sources none", "leave --sources out", "off");
+        return OK;
+    }
+    if (c->synthetic) {
+        for (int r = 0; r < COUNTER_ROLES && st == OK; r++)
+            if (r != COUNTER_EVENTS) st = open_role(c, (enum counter_role)r, true);
+        send_states(c);
+        send_plain(c, "synth", "ok", "synthetic figures from a formula: nothing was measured", "");
+        send_absent(c, "spans come from the synthetic activity", "", "off");
+        return st;
+    }
+    if (!gpu) {
+        send_plain(c, "clock", "ok", "wall clock of each CPU operator, in counted rounds", "");
+        send_absent(c, "the CPU backend has no GPU to count on; operators are timed by the clock",
+                    "run on an NVIDIA GPU, or open a recording", "unavailable");
+        return OK;
+    }
+    if (*c->e->cupti_why) emit_log(c->e->emit, 1, "no GPU counters: %s", c->e->cupti_why);
+    for (int r = 0; r < COUNTER_ROLES && st == OK; r++)
+        if (!list || collect_listed(list, counter_role_name((enum counter_role)r)))
+            st = open_role(c, (enum counter_role)r, false);
+    if (st == OK) prime(c);
+    send_states(c);
+    send_absent(c, "not named by --sources", "name it, or leave --sources out", "off");
+    return st;
+}
+
+enum status collect_alloc(struct collect *c)
+{
+    c->launches = calloc(COLLECT_LAUNCHES, sizeof *c->launches);
+    c->exacts = calloc(COLLECT_EXACTS, sizeof *c->exacts);
+    c->stalls = calloc(COLLECT_STALL_KERNELS, sizeof *c->stalls);
+    c->w.samples = calloc(COLLECT_WINDOW_SAMPLES, sizeof *c->w.samples);
+    c->w.spans = calloc(COLLECT_WINDOW_SPANS, sizeof *c->w.spans);
+    if (c->launches && c->exacts && c->stalls && c->w.samples && c->w.spans) return OK;
+    return err_set(ERR_NOMEM, "out of memory for counter tables");
+}
+
+enum status collect_open_sources(struct collect *c)
+{
+    enum status st = check_list(c->e->opt->sources);
+    if (st != OK) return st;
+    send_metrics(c);
+    return open_sources(c);
+}
