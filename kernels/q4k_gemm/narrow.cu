@@ -27,7 +27,8 @@
                                    .min_blocks = 2,                                                \
                                    .min_sm = 80,                                                   \
                                    .flags = VARIANT_FALLBACK,                                      \
-                                   NARROW_BUFFERS(KD)}
+                                   NARROW_BUFFERS(KD),                                             \
+                                   .verdict = "landed: control valid again"}
 
 NARROW(4);
 NARROW(8);

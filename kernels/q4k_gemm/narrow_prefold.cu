@@ -26,7 +26,8 @@
         .threads = 256,                                                                            \
         .min_blocks = 2,                                                                           \
         .min_sm = 80,                                                                              \
-        NARROW_BUFFERS(KD)}
+        NARROW_BUFFERS(KD),                                                                        \
+        .verdict = "superseded by narrow"}
 
 NARROW_PREFOLD(4);
 NARROW_PREFOLD(8);
