@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct kernel_family q4k_gemm_family;
+extern const struct kernel_family q4k_gemm_family, q6k_gemm_family;
 
-static const struct kernel_family *const families[] = {&q4k_gemm_family};
+static const struct kernel_family *const families[] = {&q4k_gemm_family, &q6k_gemm_family};
 
 int family_count(void)
 {

@@ -2,18 +2,20 @@
  * The body of the hopper_* kernels: y = weights x activations in bf16 on wgmma, the weights coming
  * as super-blocks of 256 and leaving memory in that form only.
  *
- * A block computes 128 output rows x T tokens. Warps 0-7 are two warpgroups of 64 rows; each thread
+ * A block computes 64 output rows a warpgroup x T tokens. Each thread of the first WGS warpgroups
  * reads the quantised bytes of its own places in the A operand from shared memory, makes bf16 of
- * them in registers and feeds them to wgmma from there: an expanded weight is never stored. Warps
- * 8-10 bring weights (a super-block of each row a stage) by 16-byte cp.async, warp 11 activations
- * (64 values of k a stage) by one bulk copy; both complete on mbarriers, and a stage is given back
- * by an arrival of each consumer warp. While a step of 64 values is in the tensor cores, the next
- * one is unpacked. (Weights by bulk copies of one row each were tried first: each took 35 to 80
- * ns.)
+ * them in registers and feeds them to wgmma from there: an expanded weight is never stored. Of the
+ * last warpgroup three warps bring weights (a super-block of each row a stage) by 16-byte cp.async,
+ * one activations (64 values of k a stage) by one bulk copy; both complete on mbarriers, and a
+ * stage is given back by an arrival of each consumer warp. While a step of 64 values is in the
+ * tensor cores, the next one is unpacked; a warpgroup that unpacks leaves them to the others.
+ * (Weights by bulk copies of one row each were tried first: each took 35 to 80 ns.)
  *
- * Clusters, by descriptor: PAIR = 2 blocks of neighbouring rows share the activations, each
- * fetching half of every stage for both; SPLIT blocks of one output tile take a part of k each, and
- * add their sums in a fixed order through each other's shared memory.
+ * PAIR = 2: clusters of two blocks of neighbouring rows share the activations, each fetching half
+ * of every stage for both. With CLUSTERS as many as the GPU holds, all tiles' super-blocks are
+ * dealt out evenly, whatever the shape: see share. (A cluster of four that splits k and adds
+ * through shared memory was tried before: 32 such clusters do not fit on an H200 at once, whose
+ * processors hold 30.)
  *
  * Activations: kernels/bf16.h's layout, tiles of 8 tokens x 64 values as wgmma wants them, the
  * values of each 16 permuted (even ones first) so that two neighbours in the A operand are two
@@ -36,13 +38,9 @@ namespace hopper
 {
 
 enum {
-    ROWS = 128,
-    CONSUMERS = 256,
-    FETCHERS = 96, /* of weights */
-    THREADS = CONSUMERS + FETCHERS + 32,
-    WARPS = CONSUMERS / 32,
-    GROUP_BYTES = 1024,   /* 8 tokens x 64 values */
-    RED_STRIDE = ROWS + 4 /* floats from token to token in the output tile: no bank conflicts */
+    FETCHERS = 96,      /* threads that bring weights */
+    HELPERS = 128,      /* and one more warp, for activations: a warpgroup */
+    GROUP_BYTES = 1024, /* 8 tokens x 64 values */
 };
 
 extern __shared__ __align__(1024) uint8_t smem[];
@@ -66,16 +64,68 @@ template <int N> struct ring {
     }
 };
 
-template <class F, int T, int A_STAGES, int W_STAGES, int PAIR, int SPLIT> struct kernel {
+/* A run of super-blocks of one output tile. */
+struct segment {
+    int tile, first, end; /* of the tile's super-blocks */
+};
+
+/* What a cluster works on: units (tile * super-blocks + super-block) [lo, hi), as segments from the
+ * last tile down to the first. So a tile that ends in a later cluster comes first, and one whose
+ * start earlier clusters do comes last, when they have long finished their part of it. */
+struct share {
+    long long total, lo, hi;
+    int blocks, tile, last; /* super-blocks a tile; tiles left: [tile, last] */
+
+    __device__ __forceinline__ share(long long tiles, int blocks_, int cluster, int clusters)
+        : total(tiles * blocks_), blocks(blocks_)
+    {
+        clusters = parties(tiles, total, clusters);
+        lo = total * min(cluster, clusters) / clusters;
+        hi = total * min(cluster + 1, clusters) / clusters;
+        tile = (int)(lo / blocks);
+        last = hi > lo ? (int)((hi - 1) / blocks) : tile - 1;
+    }
+    /* How many clusters take part, each with at least a unit. As many a tile where nine tenths of
+     * them can: then nobody has parts of two tiles to add. */
+    static __device__ __forceinline__ int parties(long long tiles, long long total, int clusters)
+    {
+        const int even = tiles < clusters ? clusters / (int)tiles * (int)tiles : clusters;
+        return (int)min((long long)(even * 10 >= clusters * 9 ? even : clusters), total);
+    }
+    __device__ __forceinline__ bool next(segment &s)
+    {
+        if (last < tile) return false;
+        const long long base = (long long)last * blocks;
+        s.tile = last--;
+        s.first = (int)(max(lo, base) - base);
+        s.end = (int)(min(hi, base + blocks) - base);
+        return true;
+    }
+};
+
+/* CLUSTERS: 0 = a tile each; else that many clusters share all tiles, and where a tile's k is
+ * divided, all but its last part are left in `partial` (ROWS * T floats a block), its flag up. */
+template <class F, int WGS, int T, int A_STAGES, int W_STAGES, int PAIR, int CLUSTERS>
+struct kernel {
     enum {
+        ROWS = WGS * 64,
+        CONSUMERS = WGS * 128,
+        WARPS = WGS * 4,
+        THREADS = CONSUMERS + HELPERS,
+        /* Registers of a consumer and a helper: together what the block got at its start, 168, 128,
+         * 96 a thread. */
+        MORE = WGS == 2   ? 216
+               : WGS == 3 ? 152
+                          : 104,
+        LESS = WGS == 2 ? 72 : 56,
         A_STAGE = T * 128,
         W_STAGE = ROWS * F::ROW,
         A_AT = 0,
         W_AT = A_AT + A_STAGES * A_STAGE,
-        W_END = W_AT + W_STAGES * W_STAGE,
-        TILE = T * RED_STRIDE * 4, /* the output tile reuses the stages */
-        BARS_AT = W_END > TILE ? W_END : TILE,
+        BARS_AT = W_AT + W_STAGES * W_STAGE,
         BARS = 2 * (A_STAGES + W_STAGES) * 8,
+        PARTIALS = CLUSTERS ? CLUSTERS * PAIR : 1, /* blocks that may leave one */
+        TILE = ROWS * T,
     };
 
     static __device__ __forceinline__ uint32_t a_full(int i)
@@ -95,6 +145,33 @@ template <class F, int T, int A_STAGES, int W_STAGES, int PAIR, int SPLIT> struc
         return a_full(2 * A_STAGES + W_STAGES + i);
     }
 
+    static __device__ __forceinline__ int rank()
+    {
+        return PAIR == 1 ? 0 : (CLUSTERS ? blockIdx.x : blockIdx.y) % PAIR;
+    }
+    static __device__ __forceinline__ int token_tiles(const args &g)
+    {
+        return (g.n + T - 1) / T;
+    }
+    static __device__ __forceinline__ share work(const args &g, int cluster)
+    {
+        const int token = token_tiles(g), pairs = (g.m + ROWS * PAIR - 1) / (ROWS * PAIR);
+        return share((long long)token * pairs, g.k / 256, cluster,
+                     CLUSTERS ? CLUSTERS : token * pairs);
+    }
+    static __device__ __forceinline__ int cluster()
+    {
+        return CLUSTERS ? blockIdx.x / PAIR : blockIdx.y / PAIR * gridDim.x + blockIdx.x;
+    }
+    static __device__ __forceinline__ int row_of(const args &g, int tile)
+    {
+        return (tile / token_tiles(g) * PAIR + rank()) * ROWS;
+    }
+    static __device__ __forceinline__ int token_of(const args &g, int tile)
+    {
+        return tile % token_tiles(g) * T;
+    }
+
     static __device__ __forceinline__ void init()
     {
         if (threadIdx.x == 0) {
@@ -108,55 +185,59 @@ template <class F, int T, int A_STAGES, int W_STAGES, int PAIR, int SPLIT> struc
             }
             bars_visible();
         }
-        if (PAIR * SPLIT > 1)
+        if (PAIR > 1)
             cluster_barrier();
         else
             __syncthreads();
     }
 
     /* One lane. Groups of 8 tokens [0, valid) of the tile; a pair's blocks fetch half each. */
-    static __device__ __forceinline__ void fetch_a(const args &g, int sb0, int sb1)
+    static __device__ __forceinline__ void fetch_a(const args &g)
     {
-        const int groups = (g.n + 7) / 8, group0 = blockIdx.x * (T / 8);
-        const int valid = min(T / 8, groups - group0);
-        const int rank = PAIR > 1 ? (int)cluster_rank() : 0, share = T / 8 / PAIR;
-        const int first = min(rank * share, valid), count = min(first + share, valid) - first;
+        const int groups = (g.n + 7) / 8, part = T / 8 / PAIR;
+        share todo = work(g, cluster());
+        segment s;
         ring<A_STAGES> r;
-        for (int kb = sb0 * 4; kb < sb1 * 4; kb++, r.next()) {
-            bar_wait(a_empty(r.slot), r.parity ^ 1);
-            bar_expect(a_full(r.slot), valid * GROUP_BYTES);
-            if (!count) continue;
-            const uint8_t *src = g.a + ((size_t)kb * groups + group0 + first) * GROUP_BYTES;
-            const uint32_t dst = smem_at(smem) + A_AT + r.slot * A_STAGE + first * GROUP_BYTES;
-            if (PAIR > 1)
-                copy_to(dst, src, count * GROUP_BYTES, a_full(r.slot), (1 << PAIR) - 1);
-            else
-                copy(dst, src, count * GROUP_BYTES, a_full(r.slot));
+        while (todo.next(s)) {
+            const int group0 = token_of(g, s.tile) / 8, valid = min(T / 8, groups - group0);
+            const int first = min(rank() * part, valid), count = min(first + part, valid) - first;
+            for (int kb = s.first * 4; kb < s.end * 4; kb++, r.next()) {
+                bar_wait(a_empty(r.slot), r.parity ^ 1);
+                bar_expect(a_full(r.slot), valid * GROUP_BYTES);
+                if (!count) continue;
+                const uint8_t *src = g.a + ((size_t)kb * groups + group0 + first) * GROUP_BYTES;
+                const uint32_t dst = smem_at(smem) + A_AT + r.slot * A_STAGE + first * GROUP_BYTES;
+                if (PAIR > 1)
+                    copy_to(dst, src, count * GROUP_BYTES, a_full(r.slot), (1 << PAIR) - 1);
+                else
+                    copy(dst, src, count * GROUP_BYTES, a_full(r.slot));
+            }
         }
     }
 
-    /* FETCHERS threads: consecutive ones take consecutive 16 bytes of the rows' copies. */
-    static __device__ __forceinline__ void fetch_w(const args &g, int sb0, int sb1)
+    /* FETCHERS threads: consecutive ones take consecutive 16 bytes of a few rows at a time. Not
+     * unrolled further, since a helper has few registers. */
+    static __device__ __forceinline__ void fetch_w(const args &g)
     {
-        enum { PARTS = F::ROW / 16, EACH = ROWS * PARTS / FETCHERS };
-        static_assert(EACH * FETCHERS == ROWS * PARTS, "");
-        const int thread = threadIdx.x - CONSUMERS, row0 = (int)blockIdx.y * ROWS;
+        enum { PARTS = F::ROW / 16, AT_ONCE = FETCHERS / PARTS };
+        const int thread = threadIdx.x - CONSUMERS, row = thread / PARTS;
+        const int idle = thread >= AT_ONCE * PARTS ? ROWS : 0;
         const uint32_t row_bytes = g.k / 256 * F::BLOCK;
-        const uint8_t *base = g.w + (size_t)min(row0, g.m - 1) * row_bytes;
-        uint32_t from[EACH];
-#pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            const int c = i * FETCHERS + thread;
-            from[i] = min(c / PARTS, max(g.m - 1 - row0, 0)) * row_bytes + c % PARTS * 16;
-        }
+        share todo = work(g, cluster());
+        segment s;
         ring<W_STAGES> r;
-        for (int sb = sb0; sb < sb1; sb++, r.next()) {
-            bar_wait(w_empty(r.slot), r.parity ^ 1);
-            const uint32_t stage = smem_at(smem) + W_AT + r.slot * W_STAGE + thread * 16;
-#pragma unroll
-            for (int i = 0; i < EACH; i++)
-                copy_16(stage + i * FETCHERS * 16, base + F::at(from[i] + sb * F::BLOCK));
-            bar_arrive_after_copies(w_full(r.slot));
+        while (todo.next(s)) {
+            /* A multiple of 64 also when the tile lies past m: so aligned for every format. */
+            const int row0 = min(row_of(g, s.tile), (g.m - 1) & ~63), last = g.m - 1 - row0;
+            const uint8_t *base = g.w + (size_t)row0 * row_bytes + thread % PARTS * 16;
+            for (int sb = s.first; sb < s.end; sb++, r.next()) {
+                bar_wait(w_empty(r.slot), r.parity ^ 1);
+                uint32_t to = smem_at(smem) + W_AT + r.slot * W_STAGE + thread * 16;
+#pragma unroll 4
+                for (int i = row + idle; i < ROWS; i += AT_ONCE, to += AT_ONCE * F::ROW)
+                    copy_16(to, base + F::at(min(i, last) * row_bytes + sb * F::BLOCK));
+                bar_arrive_after_copies(w_full(r.slot));
+            }
         }
     }
 
@@ -169,18 +250,17 @@ template <class F, int T, int A_STAGES, int W_STAGES, int PAIR, int SPLIT> struc
             bar_arrive(a_empty(slot), lane == 0);
     }
 
-    static __device__ __forceinline__ void consume(const args &g, int sb0, int sb1,
-                                                   float (&c)[T / 2])
+    /* One segment into c[]; all of its stages are given back when it returns. */
+    static __device__ __forceinline__ void products(const args &g, const segment &seg,
+                                                    typename F::head &h, ring<A_STAGES> &ra,
+                                                    ring<W_STAGES> &rw, float (&c)[T / 2])
     {
         const int lane = threadIdx.x & 31, row = (threadIdx.x >> 5) * 16 + (lane >> 2);
-        const int row0 = (int)blockIdx.y * ROWS + row;
+        const int row0 = row_of(g, seg.tile) + row;
         uint32_t a[2][4][4];
-        typename F::head h(g);
-        ring<A_STAGES> ra;
-        ring<W_STAGES> rw;
         int before = -1; /* the stage of the step before this one */
 #pragma unroll 1
-        for (int sb = sb0; sb < sb1; sb++, rw.next()) {
+        for (int sb = seg.first; sb < seg.end; sb++, rw.next()) {
             bar_wait(w_full(rw.slot), rw.parity);
             const uint8_t *w = smem + W_AT + rw.slot * W_STAGE + row * F::ROW;
             h.load(g, w, row0, sb, lane);
@@ -204,200 +284,132 @@ template <class F, int T, int A_STAGES, int W_STAGES, int PAIR, int SPLIT> struc
             }
         }
         wait<0>();
-        if (before >= 0) give_back_a(before);
+        give_back_a(before);
     }
 
-    /* y[token][row .. row + 3] */
-    static __device__ __forceinline__ void put(const args &g, int token, int row, float4 v)
+    static __device__ __forceinline__ void leave(const float (&c)[T / 2], float *partial,
+                                                 unsigned *flags)
     {
-        float *p = g.y + (size_t)token * g.m + row;
-        if ((g.m & 3) == 0) {
-            if (row < g.m) *(float4 *)p = v;
-            return;
-        }
-        const float each[4] = {v.x, v.y, v.z, v.w};
-        for (int i = 0; i < 4; i++)
-            if (row + i < g.m) p[i] = each[i];
-    }
-
-    /* Through shared memory: sums of a split added in the order of their blocks, whole lines to y.
-     */
-    static __device__ __forceinline__ void store(const args &g, const float (&c)[T / 2])
-    {
-        float *tile = (float *)smem;
-        const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-        __syncthreads(); /* the other warpgroup may still read the stages */
-        if (threadIdx.x < CONSUMERS) {
-            const int row = warp * 16 + (lane >> 2);
+        float *to = partial + (size_t)blockIdx.x * TILE + threadIdx.x;
 #pragma unroll
-            for (int i = 0; i < T / 2; i++)
-                tile[((i >> 2) * 8 + (lane & 3) * 2 + (i & 1)) * RED_STRIDE + row +
-                     8 * (i >> 1 & 1)] = c[i];
-        }
-        if (SPLIT > 1)
-            cluster_barrier();
-        else
-            __syncthreads();
-        const int part = T / SPLIT, first = SPLIT > 1 ? (int)blockIdx.z * part : 0;
-        for (int t = warp; t < part; t += THREADS / 32) {
-            const int token = blockIdx.x * T + first + t;
-            const float *from = tile + (first + t) * RED_STRIDE + lane * 4;
-            if (token >= g.n) continue;
-            float4 v = SPLIT > 1 ? load_from(smem_at(from), 0) : *(const float4 *)from;
-            for (int r = 1; r < SPLIT; r++) {
-                const float4 o = load_from(smem_at(from), r);
-                v = make_float4(v.x + o.x, v.y + o.y, v.z + o.z, v.w + o.w);
+        for (int i = 0; i < T / 2; i++) __stcg(to + i * CONSUMERS, c[i]);
+        __threadfence();
+        consumers_barrier<CONSUMERS>();
+        if (threadIdx.x == 0) flag_raise(flags + blockIdx.x);
+    }
+
+    /* Adds what earlier clusters left of this tile, the nearest first: a fixed order. Four at a
+     * time are under way. */
+    static __device__ __forceinline__ void collect(const args &g, int tile, float (&c)[T / 2],
+                                                   const float *partial, unsigned *flags)
+    {
+        const long long start = (long long)tile * (g.k / 256);
+        int count = 1;
+        while (work(g, cluster() - count).lo > start) count++;
+        const int block = blockIdx.x - PAIR;
+        for (int i = threadIdx.x; i < count; i += CONSUMERS)
+            flag_wait_and_lower(flags + block - i * PAIR);
+        consumers_barrier<CONSUMERS>();
+        const float *at = partial + (ptrdiff_t)block * TILE + threadIdx.x;
+#pragma unroll 1
+        for (int j = 0; j < count; j += 4, at -= 4 * PAIR * TILE) {
+#pragma unroll
+            for (int i = 0; i < T / 2; i += 8) {
+                float v[4][8];
+#pragma unroll
+                for (int q = 0; q < 32; q++)
+                    v[q / 8][q % 8] =
+                        j + q / 8 < count
+                            ? __ldcg(at - q / 8 * PAIR * TILE + (i + q % 8) * CONSUMERS)
+                            : 0.0f;
+#pragma unroll
+                for (int q = 0; q < 32; q++) c[i + q % 8] += v[q / 8][q % 8];
             }
-            put(g, token, blockIdx.y * ROWS + lane * 4, v);
         }
     }
 
-    static __device__ __forceinline__ void body(const args g)
+    /* Eight rows of a token are one sector of 32 bytes. */
+    static __device__ __forceinline__ void store(const args &g, int tile, const float (&c)[T / 2])
     {
-        const int blocks = g.k / 256, z = SPLIT > 1 ? blockIdx.z : 0;
-        const int sb0 = blocks * z / SPLIT, sb1 = blocks * (z + 1) / SPLIT;
-        float c[T / 2] = {};
+        const int lane = threadIdx.x & 31;
+        const int row = row_of(g, tile) + (threadIdx.x >> 5) * 16 + (lane >> 2);
+        const int token = token_of(g, tile) + (lane & 3) * 2;
+        float *y = g.y + (size_t)token * g.m + row;
+#pragma unroll
+        for (int i = 0; i < T / 2; i++) {
+            const int t = (i >> 2) * 8 + (i & 1), r = 8 * (i >> 1 & 1);
+            if (token + t < g.n && row + r < g.m) y[(size_t)t * g.m + r] = c[i];
+        }
+    }
+
+    static __device__ __forceinline__ void consume(const args &g, float *partial, unsigned *flags)
+    {
+        typename F::head h(g);
+        share todo = work(g, cluster());
+        segment s;
+        ring<A_STAGES> ra;
+        ring<W_STAGES> rw;
+#pragma unroll 1
+        while (todo.next(s)) {
+            float c[T / 2] = {};
+            products(g, s, h, ra, rw, c);
+            if (CLUSTERS && s.end < todo.blocks) {
+                leave(c, partial, flags);
+                continue;
+            }
+            if (CLUSTERS && s.first) collect(g, s.tile, c, partial, flags);
+            store(g, s.tile, c);
+        }
+    }
+
+    static __device__ __forceinline__ void body(const args g, float *partial, unsigned *flags)
+    {
         init();
-        if (threadIdx.x < CONSUMERS)
-            consume(g, sb0, sb1, c);
-        else if (threadIdx.x < CONSUMERS + FETCHERS)
-            fetch_w(g, sb0, sb1);
-        else if (threadIdx.x == CONSUMERS + FETCHERS)
-            fetch_a(g, sb0, sb1);
-        __syncwarp();
-        store(g, c);
-        /* Nobody may leave while another block still arrives at or reads its shared memory. */
-        if (PAIR * SPLIT > 1) cluster_barrier();
-    }
-};
-
-/* ---- unpacking ---- */
-
-/* Constants that the compiler must keep in registers: as immediates they cost an instruction each
- * time, since LOP3 takes one of them and HADD2 none twice. `never` is negative in no launch. */
-struct constants {
-    uint32_t mask, magic, bias;
-    __device__ __forceinline__ constants(int never, uint32_t mask_, uint32_t bias_)
-        : mask(mask_ | (uint32_t)never >> 31), magic(0x43004300u | (uint32_t)never >> 31),
-          bias(bias_ | (uint32_t)never >> 31)
-    {
-    }
-};
-
-/* The two values of `v` under the mask, 16 bits apart and at most 7 bits, as bf16: 128 + q is q in
- * the mantissa of 128, so taking the bias (128 and the format's own) off again is exact. */
-__device__ __forceinline__ __nv_bfloat162 exact_pair(uint32_t v, const constants &k)
-{
-    uint32_t bits;
-    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(bits) : "r"(v), "r"(k.mask), "r"(k.magic));
-    return __hsub2(*(const __nv_bfloat162 *)&bits, *(const __nv_bfloat162 *)&k.bias);
-}
-
-__device__ __forceinline__ uint32_t bits_of(__nv_bfloat162 v)
-{
-    return *(const uint32_t *)&v;
-}
-
-__device__ __forceinline__ __nv_bfloat162 pair_of(uint32_t v)
-{
-    return *(const __nv_bfloat162 *)&v;
-}
-
-/* The low or the high half of v, twice. */
-__device__ __forceinline__ __nv_bfloat162 twice(uint32_t v, bool high)
-{
-    return pair_of(__byte_perm(v, 0, high ? 0x3232 : 0x1010));
-}
-
-/* Q4_K; the format in kernels/q4k_gemm/ref.h. */
-struct q4k {
-    enum { BLOCK = 144, ROW = 144 };
-
-    static __device__ __forceinline__ uint32_t at(uint32_t offset)
-    {
-        return offset;
-    }
-
-    struct head {
-        constants k;
-        uint32_t s[2]
-                  [2]; /* {d*sc, -dmin*m} of sub-blocks 2*(lane%4) + 0, 1, rows L/4 and L/4 + 8 */
-
-        __device__ __forceinline__ explicit head(const args &g) : k(g.m, 0x000f000fu, 0x43004300u)
-        {
+        if (threadIdx.x < CONSUMERS) {
+            registers_more<MORE>();
+            consume(g, partial, flags);
+        } else {
+            registers_less<LESS>();
+            if (threadIdx.x < CONSUMERS + FETCHERS)
+                fetch_w(g);
+            else if (threadIdx.x == CONSUMERS + FETCHERS)
+                fetch_a(g);
+            __syncwarp();
         }
-
-        __device__ __forceinline__ void load(const args &, const uint8_t *w, int, int, int lane)
-        {
-            const bool high = lane & 2;
-            const int at = (lane & 1) * 16;
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                const uint4 v = *(const uint4 *)(w + r * 8 * ROW);
-                const float d = __half2float(__ushort_as_half((unsigned short)v.x));
-                const float dmin = -__half2float(__ushort_as_half((unsigned short)(v.x >> 16)));
-                uint32_t sc = v.y & 0x3f3f3f3fu, m = v.z & 0x3f3f3f3fu;
-                const uint32_t sc4 = (v.w & 0x0f0f0f0fu) | (v.y >> 2 & 0x30303030u);
-                const uint32_t m4 = (v.w >> 4 & 0x0f0f0f0fu) | (v.z >> 2 & 0x30303030u);
-                sc = (high ? sc4 : sc) >> at;
-                m = (high ? m4 : m) >> at;
-#pragma unroll
-                for (int i = 0; i < 2; i++)
-                    s[r][i] = bits_of(__floats2bfloat162_rn(d * (float)(sc >> i * 8 & 0xff),
-                                                            dmin * (float)(m >> i * 8 & 0xff)));
-            }
-        }
-
-        /* Nibbles of 32 bytes: low ones sub-block 2*p, high ones 2*p + 1; 16 values a k16 step. */
-        __device__ __forceinline__ void step(uint32_t (&a)[4][4], const uint8_t *w, int p,
-                                             int lane) const
-        {
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                const uint8_t *q = w + r * 8 * ROW + 16 + p * 32 + (lane & 3) * 4;
-                const uint32_t v[2] = {*(const uint32_t *)q, *(const uint32_t *)(q + 16)};
-#pragma unroll
-                for (int j = 0; j < 2; j++) {
-                    const uint32_t so = __shfl_sync(~0u, s[r][j], p, 4);
-                    const __nv_bfloat162 sc = twice(so, false), off = twice(so, true);
-#pragma unroll
-                    for (int i = 0; i < 2; i++)
-#pragma unroll
-                        for (int e = 0; e < 2; e++)
-                            a[j * 2 + i][e * 2 + r] =
-                                bits_of(__hfma2(exact_pair(v[i] >> (j * 4 + e * 8), k), sc, off));
-                }
-            }
-        }
-    };
+        /* Nobody may leave while another block still arrives at its barriers. */
+        if (PAIR > 1) cluster_barrier();
+    }
 };
 
 } // namespace hopper
 
 /* One kernel: its file's base name, format, tokens a tile, stages, blocks that share activations,
- * parts of k, blocks an SM. It exists for sm_90a alone; elsewhere the file is empty, and the
- * registry passes over it. */
+ * clusters that share all tiles (0: a tile each). It exists for sm_90a alone;
+ * elsewhere the file is empty, and the registry passes over it. The partial sums and flags are the
+ * kernel's own, so two launches of it may not run at the same time. */
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define HOPPER_KERNEL(NAME, F, T, A_STAGES, W_STAGES, PAIR, SPLIT, MIN_BLOCKS)                     \
-    typedef hopper::kernel<hopper::F, T, A_STAGES, W_STAGES, PAIR, SPLIT> NAME##_body;             \
-    extern "C" __global__ void __cluster_dims__(1, PAIR, SPLIT)                                    \
-        __launch_bounds__(hopper::THREADS, MIN_BLOCKS)                                             \
+#define HOPPER_KERNEL(NAME, F, WGS, T, A_STAGES, W_STAGES, PAIR, CLUSTERS)                         \
+    typedef hopper::kernel<hopper::F, WGS, T, A_STAGES, W_STAGES, PAIR, CLUSTERS> NAME##_body;     \
+    __device__ float NAME##_partial[NAME##_body::PARTIALS * NAME##_body::TILE];                    \
+    __device__ unsigned NAME##_flags[NAME##_body::PARTIALS];                                       \
+    extern "C" __global__ void __cluster_dims__((CLUSTERS) ? (PAIR) : 1, (CLUSTERS) ? 1 : (PAIR))  \
+        __launch_bounds__(NAME##_body::THREADS, 1)                                                 \
             NAME(const uint8_t *w, const uint8_t *a, float *y, int m, int n, int k)                \
     {                                                                                              \
-        NAME##_body::body(hopper::args{w, a, y, m, n, k});                                         \
+        NAME##_body::body(hopper::args{w, a, y, m, n, k}, NAME##_partial, NAME##_flags);           \
     }                                                                                              \
     VARIANT_DESC(NAME)
-#define HOPPER_DESC(NAME, FAMILY, NOTE, PARENT, LAYOUT_B, T, PAIR, SPLIT, MIN_BLOCKS)              \
+#define HOPPER_DESC(NAME, FAMILY, NOTE, PARENT, LAYOUT_B, T, PAIR, CLUSTERS)                       \
     {                                                                                              \
         VARIANT_HEAD(NAME), .family = FAMILY, .note = NOTE, .parent = PARENT, .step = "",          \
                             .numeric = "bf16", .layout_a = "bf16", .layout_b = LAYOUT_B,           \
-                            .tile_m = hopper::ROWS, .tile_n = T, .tile_k = 256, .kd = 8,           \
-                            .threads = hopper::THREADS, .min_blocks = MIN_BLOCKS, .min_sm = 90,    \
+                            .tile_m = NAME##_body::ROWS, .tile_n = T, .tile_k = 256, .kd = 8,      \
+                            .threads = NAME##_body::THREADS, .min_blocks = 1, .min_sm = 90,        \
                             .features = VARIANT_WGMMA, .n_buffers = 3,                             \
                             .buffers = {{"activations", NAME##_body::W_AT},                        \
                                         {"weights", NAME##_body::BARS_AT - NAME##_body::W_AT},     \
                                         {"mbarriers", NAME##_body::BARS}},                         \
-                            .cluster_m = PAIR, .split_k = SPLIT                                    \
+                            .cluster_m = PAIR, .grid = (CLUSTERS) * (PAIR)                         \
     }
 #endif
 

@@ -1,11 +1,11 @@
 /*
- * hopper_n32: 32 tokens a tile, k in eight parts, two blocks an SM.
+ * hopper_n32: 32 tokens a tile, four warpgroups: unpacking is all that counts here.
  */
-#include "kernels/q4k_gemm/hopper.cuh"
+#include "kernels/q4k_gemm/hopper_q4k.cuh"
 
 #ifdef HOPPER_KERNEL
-HOPPER_KERNEL(hopper_n32_kd8, q4k, 32, 8, 4, 1, 8, 2) =
-    HOPPER_DESC(hopper_n32_kd8, "q4k_gemm",
-                "hopper_s4 with 32 tokens a tile, k in eight parts, two blocks an SM", "hopper_s4",
-                "q4_k", 32, 1, 8, 2);
+HOPPER_KERNEL(hopper_n32_kd8, q4k, 4, 32, 8, 5, 2, 66) = HOPPER_DESC(
+    hopper_n32_kd8, "q4k_gemm",
+    "hopper_n64 with 32 tokens a tile and four warpgroups: unpacking is what counts here",
+    "hopper_n64", "q4_k", 32, 2, 66);
 #endif

@@ -1,7 +1,7 @@
 /*
  * The sm_90a instructions that the hopper_* kernels are made of, one function each: mbarriers, bulk
- * copies into shared memory (with multicast to a cluster), cluster barriers and reads of another
- * block's shared memory, and wgmma with its A operand in registers.
+ * copies into shared memory (with multicast to a cluster), cluster barriers, flags between blocks,
+ * and wgmma with its A operand in registers.
  *
  * mma<T>::step(): c[T/2] += A (64 rows x 16) * B (T columns x 16). Of the warpgroup's warp i, lane
  * L holds of A rows 16*i + L/4 (a[0], a[2]) and 8 further down (a[1], a[3]), columns 2*(L%4) and
@@ -118,24 +118,39 @@ __device__ __forceinline__ void cluster_barrier()
                      : "memory");
 }
 
-__device__ __forceinline__ uint32_t cluster_rank()
+/* ---- between blocks, and within ---- */
+
+/* The first THREADS threads of the block; the others don't take part. */
+template <int THREADS> __device__ __forceinline__ void consumers_barrier()
 {
-    uint32_t r;
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
-    return r;
+    asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory");
 }
 
-/* 16 bytes of the shared memory of block `rank`. */
-__device__ __forceinline__ float4 load_from(uint32_t at, uint32_t rank)
+/* What was written before, by this thread or by others before a barrier, is seen by who saw the
+ * flag. */
+__device__ __forceinline__ void flag_raise(unsigned *flag)
 {
-    float4 v;
-    asm volatile("{\n.reg .b32 there;\n"
-                 "mapa.shared::cluster.u32 there, %4, %5;\n"
-                 "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n}"
-                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-                 : "r"(at), "r"(rank)
-                 : "memory");
-    return v;
+    asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(flag) : "memory");
+}
+
+__device__ __forceinline__ void flag_wait_and_lower(unsigned *flag)
+{
+    unsigned v;
+    do {
+        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(flag) : "memory");
+    } while (!v);
+    *(volatile unsigned *)flag = 0;
+}
+
+/* Of a warpgroup: gives registers back to the block, takes more. */
+template <int N> __device__ __forceinline__ void registers_less()
+{
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+}
+
+template <int N> __device__ __forceinline__ void registers_more()
+{
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
 }
 
 /* ---- wgmma ---- */
