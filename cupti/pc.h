@@ -12,15 +12,15 @@
 struct cupti_lib;
 struct counter_source;
 
-/* Once, before anything enables kernel activity or a range pass: a window of PC sampling in which
- * `work` launches every kernel that was loaded so far and is to be sampled, and waits for them.
- * What it samples is thrown away.
+/* A window of PC sampling in which `work` launches what is to be sampled later, and waits for it;
+ * what it samples is thrown away. Once before anything enables kernel activity or a range pass, and
+ * again, with nothing armed, whenever kernels come that have never run.
  *
- * Once activity was on or a range pass has run, PC sampling names only kernels that ran in a window
- * before that, and kernels loaded since; samples of others are counted as "of code that is not the
- * user's" for the life of the process. Arming alone, or a window without a launch, does not help
- * (H200, driver 580.159.04, CUDA 13.0: docs/MEASUREMENTS.md). So modules are to be loaded lazily
- * (CUDA_MODULE_LOADING=LAZY, which makes a kernel's first launch load it). Costs about 0.5 s.
+ * Once activity was on or a range pass has run, PC sampling names only kernels that were launched
+ * in a window before that, and kernels whose first launch ever lies in a window. Samples of others
+ * count as "of code that is not the user's" for the life of the process. Arming alone, or a window
+ * without a launch, does not help; how and when the module was loaded does not matter (H200, driver
+ * 580.159.04, CUDA 13.0: docs/MEASUREMENTS.md). The first time takes about 0.5 s, later ones 0.2 s.
  *
  * Launching thread. A source that can't work, or a synthetic one, is left as it is: OK. Else what
  * arm, start, work, stop or disarm failed with; the source's state says it too. */

@@ -239,7 +239,12 @@ static bool advance(struct turns *t)
     if (want & TURNS_WANT_PC) t->pc_due = true;
     if (want & TURNS_WANT_RANGE) t->range_due = true;
     if (t->turn == 0 || (t->resting && t->cfg.now() >= t->rest_until)) next_turn(t);
-    if (want & TURNS_WANT_SPANS || (want && t->windows)) t->windows = 1;
+    if (want & TURNS_WANT_SPANS) { /* one for each part, from the first on */
+        t->windows = t->cfg.parts;
+        t->spans_rounds = 0;
+    } else if (want && t->windows) {
+        t->windows = 1;
+    }
     if (t->windows) return begin_spans(t);
     if (t->pc_due) return begin_pc(t);
     if (t->range_due) return begin_range(t);

@@ -121,7 +121,8 @@ void turns_launch_end(struct turns *t, const struct counter_launch *l);
 enum status turns_poll(struct turns *t);
 
 /* Asks for a window of pc, a range pass or a spans round as soon as possible: after a flip, on a
- * key. One spans round goes before pc and range, the turn's other windows are left out. */
+ * key. Spans rounds, one for each part, go before pc and range; of others in the turn one is left.
+ */
 void turns_request(struct turns *t, unsigned want);
 
 /* Brings everything to a stop between rounds: OK when nothing is armed, ERR_AGAIN while a pm window

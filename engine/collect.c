@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { DECODE_POLL_NS = 5000000, MAX_PASSES = 64, PC_EVERY = 4 };
 
@@ -303,17 +304,29 @@ void collect_end(struct collect *c, bool whole)
 
 /* ---- requests ---- */
 
+/* Ends what is open or armed. false: a closed pm window is still decoded; it stays armed. */
+static bool settle(struct collect *c)
+{
+    bool quiet = turns_pause(c->turns) == OK;
+    turns_resume(c->turns);
+    return quiet;
+}
+
 void collect_settle(struct collect *c)
 {
-    if (!c->turns) return;
-    (void)turns_pause(
-        c->turns); /* ERR_AGAIN: a closed pm window is still decoded; it stays armed */
-    turns_resume(c->turns);
+    if (c->turns) (void)settle(c);
 }
 
 void collect_after_flip(struct collect *c)
 {
-    if (c->turns) turns_request(c->turns, TURNS_WANT_SPANS | TURNS_WANT_PC | TURNS_WANT_RANGE);
+    enum { TRIES = 200 };
+    bool quiet = false;
+    if (!c->turns) return;
+    /* The decode thread takes some tenths of a second for a window; synthetic ones have none. */
+    for (int i = 0; i < TRIES && !c->synthetic && !(quiet = settle(c)); i++)
+        nanosleep(&(struct timespec){.tv_nsec = DECODE_POLL_NS}, NULL);
+    if (quiet) collect_prime(c);
+    turns_request(c->turns, TURNS_WANT_SPANS | TURNS_WANT_PC | TURNS_WANT_RANGE);
 }
 
 /* The next range pass counts the SpeedOfLight set too, in several passes. */

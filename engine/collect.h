@@ -49,7 +49,8 @@ enum status exact_round(struct engine *e);
  * another process has the counters to itself. Between rounds. */
 void collect_settle(struct collect *c);
 
-/* Exact counters and stalls of the new variant as soon as possible. */
+/* What runs has changed, and none of it has run yet: PC sampling is primed for it; windows, stalls
+ * and exact counters come as soon as possible. */
 void collect_after_flip(struct collect *c);
 
 /* A window of "pc" or "range" on a key; range with arg "sol" counts the SpeedOfLight metrics too,

@@ -118,23 +118,21 @@ void collect_library(struct engine *e)
     snprintf(e->cupti_why, sizeof e->cupti_why, "%s", err_msg());
 }
 
-/* A prefill step and a decode step: every kernel that has run, or will run soon. */
+/* Each list of the workload once: every kernel that runs from here on. */
 static enum status prime_work(void *ctx)
 {
     struct engine *e = ctx;
-    const struct forward *f = e->work.n >= e->max_step ? &e->chunk : &e->rest;
+    const struct forward *lists[] = {&e->chunk, &e->rest, &e->decode};
     struct step_result r = {0};
     enum status st = OK;
-    if (f->ops)
-        st = e->bo->run(e->b, f->ops, f->nops, e->work.tokens, f->n, 0, false, TIMING_NONE, &r);
-    if (st == OK && e->decode.ops)
-        st = e->bo->run(e->b, e->decode.ops, e->decode.nops, &r.token, 1, f->n, false, TIMING_NONE,
-                        &r);
-    return st;
+    for (int i = 0; i < 3 && st == OK; i++)
+        if (lists[i]->ops)
+            st = e->bo->run(e->b, lists[i]->ops, lists[i]->nops, e->work.tokens, lists[i]->n, 0,
+                            false, TIMING_NONE, &r);
+    return st == OK ? e->bo->sync(e->b) : st;
 }
 
-/* Before anything else counts: see pc_prime(). */
-static void prime(struct collect *c)
+void collect_prime(struct collect *c)
 {
     struct counter_source *pc = c->src[COUNTER_PC];
     if (!pc || pc->state.synthetic) return;
@@ -178,7 +176,7 @@ static enum status open_sources(struct collect *c)
     for (int r = 0; r < COUNTER_ROLES && st == OK; r++)
         if (!list || collect_listed(list, counter_role_name((enum counter_role)r)))
             st = open_role(c, (enum counter_role)r, false);
-    if (st == OK) prime(c);
+    if (st == OK) collect_prime(c);
     send_states(c);
     send_absent(c, "not named by --sources", "name it, or leave --sources out", "off");
     return st;

@@ -106,6 +106,10 @@ enum status collect_alloc(struct collect *c);
 enum status collect_open_sources(struct collect *c);
 struct counter_config collect_config(void); /* what sources are configured with */
 
+/* PC sampling names a kernel only if the first time that it ever runs lies in a window of it:
+ * pc_prime() with the workload's lists. Nothing else may be armed. */
+void collect_prime(struct collect *c);
+
 /* collect_clocks.c: CLOCKS frames from a thread of its own, where NVML is there. */
 void collect_clocks_start(struct collect *c);
 void collect_clocks_stop(struct collect *c);

@@ -150,9 +150,8 @@ void collect_send_stalls(struct collect *c)
                  (unsigned long long)c->stall_other);
     if (c->stall_unnamed)
         emit_log(c->e->emit, c->stall_unnamed > named / 20,
-                 "PC sampling: %llu samples of %llu "
-                 "could not be named: the driver's own kernels, or a module loaded after counters "
-                 "began",
+                 "PC sampling: %llu samples of %llu could not be named: the driver's own kernels, "
+                 "or some whose first run no window of it saw",
                  (unsigned long long)c->stall_unnamed,
                  (unsigned long long)(named + c->stall_unnamed));
     c->nstalls = 0;

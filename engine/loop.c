@@ -172,6 +172,7 @@ static void take_prompt(struct engine *e, const char *text)
     e->hash_generation = 0;
     describe_model(e);
     generation_begin(e, "prompt", "unchecked", "");
+    collect_after_flip(e->collect);
     reply(e, "prompt", true, "the prompt runs from this generation on");
 }
 

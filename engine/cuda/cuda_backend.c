@@ -55,9 +55,6 @@ static enum status cuda_open(const struct backend_options *o, struct backend **o
     struct backend *b = calloc(1, sizeof *b);
     if (!b) return err_set(ERR_NOMEM, "out of memory for the CUDA backend");
     b->o = *o;
-    /* PC sampling names kernels that ran while it was primed and those loaded since (pc_prime()):
-     * none may be loaded before it is first run. */
-    setenv("CUDA_MODULE_LOADING", "LAZY", 1);
     enum status st = open_context(b);
     if (st == OK) st = cuda_kernels_open(b);
     if (st == OK) st = open_step(b);

@@ -158,6 +158,29 @@ static int sample_order(const void *a, const void *b)
     return (x->start > y->start) - (x->start < y->start);
 }
 
+/* Both sorted. Only launches that samples cover from end to end. */
+static void join_whole(const struct found *f, struct found_joined *out)
+{
+    double sum[FOUND_KERNELS] = {0}, ns[FOUND_KERNELS] = {0};
+    size_t i = 0;
+    for (size_t j = 0; j < f->n_spans; j++) {
+        const struct found_span *s = &f->spans[j];
+        double value = 0, covered = 0;
+        while (i < f->n_samples && f->samples[i].end <= s->start) i++;
+        for (size_t k = i; k < f->n_samples && f->samples[k].start < s->end; k++) {
+            const struct found_sample *o = &f->samples[k];
+            uint64_t from = o->start > s->start ? o->start : s->start;
+            uint64_t to = o->end < s->end ? o->end : s->end;
+            value += o->v[FOUND_SM] * (double)(to - from);
+            covered += (double)(to - from);
+        }
+        if (covered < 0.98 * (double)(s->end - s->start)) continue;
+        sum[s->kernel] += value;
+        ns[s->kernel] += covered;
+    }
+    for (int k = 0; k < f->kernels; k++) out[k].whole = ns[k] > 0 ? sum[k] / ns[k] : NAN;
+}
+
 size_t found_join(struct found *f, struct found_joined *out)
 {
     size_t j = 0, inside = 0;
@@ -175,6 +198,7 @@ size_t found_join(struct found *f, struct found_joined *out)
         o->n++;
         inside++;
     }
+    join_whole(f, out);
     return inside;
 }
 

@@ -47,9 +47,11 @@ struct found {
     char last_why[256];
 };
 
-/* Of one kernel, from found_join(); free(sm). */
+/* Of one kernel, from found_join(); free(sm). whole: SM% over whole launches, samples that lie in
+ * several split by overlap. */
 struct found_joined {
     size_t n;
+    double whole;
     double sum[FOUND_VALUES];
     double *sm;
 };
@@ -59,7 +61,8 @@ bool found_init(struct found *f, const char *const *names, int kernels, size_t s
 void found_free(struct found *f);
 struct counter_sink found_sink(struct found *f);
 
-/* Joins every sample that lies wholly inside one span; returns how many. out[f->kernels]. */
+/* Joins samples to spans by time alone; returns how many lie wholly inside one span.
+ * out[f->kernels]. */
 size_t found_join(struct found *f, struct found_joined *out);
 
 /* q-quantile of v (sorted in place); NaN when n is 0. */

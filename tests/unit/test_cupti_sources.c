@@ -323,6 +323,24 @@ static void range_refuses_other_work(void **state)
     close_source(src);
 }
 
+/* The work was given up after its first pass: passes that are left run empty. */
+static void range_can_be_given_up(void **state)
+{
+    (void)state;
+    struct counter_source *src = open_source(COUNTER_RANGE);
+    fake_cupti.passes = 3;
+    assert_int_equal(counter_arm(src), OK);
+    for (int p = 0; p < 3; p++) {
+        assert_int_equal(counter_start(src), OK);
+        if (p == 0) range_pass(src, 6);
+        assert_int_equal(counter_stop(src), p < 2 ? ERR_AGAIN : OK);
+    }
+    assert_int_equal(counter_disarm(src), OK);
+    assert_int_equal(src->state.health, COUNTER_READY);
+    assert_int_equal(found.sum[COUNTER_RANGE].items, 0);
+    close_source(src);
+}
+
 static void range_bounds(void **state)
 {
     (void)state;
@@ -372,6 +390,7 @@ int main(void)
         T(pc_reason_names),
         T(range_replays_until_done),
         T(range_refuses_other_work),
+        T(range_can_be_given_up),
         T(range_bounds),
         T(range_does_not_guess),
     };

@@ -165,6 +165,35 @@ static void requests_come_soon(void **state)
     assert_int_equal(kinds[TURNS_SPANS], 2);
 }
 
+/* A window holds less than a round: windows take the parts in turn, from the first after a request.
+ */
+static void windows_take_parts_in_turn(void **state)
+{
+    (void)state;
+    struct turns_config cfg = {.parts = 2, .timed_rounds = 1, .rest_ns = 3600000000000ull};
+    unsigned at_begin = 0, at_part = 0;
+    open_all(false, NULL, &cfg);
+    for (int i = 0; i < 12; i++) {
+        struct turns_round r;
+        bool early, late;
+        if (i == 7) turns_request(turns, TURNS_WANT_SPANS);
+        turns_begin(turns, &r);
+        early = src[COUNTER_PM]->started;
+        turns_part(turns, 1);
+        late = src[COUNTER_PM]->started;
+        assert_true(r.kind != TURNS_SPANS || (r.window && late));
+        assert_true(r.kind == TURNS_SPANS || (!r.window && !late));
+        if (i == 7) assert_true(early); /* the first part, though the last window had it too */
+        at_begin += early;
+        at_part += late && !early;
+        assert_int_equal(turns_end(turns), OK);
+        turns_poll(turns);
+    }
+    assert_int_equal(at_begin, 3); /* of rounds 1 3 5: the first and the third; then 7 */
+    assert_int_equal(at_part, 2);
+    assert_int_equal(found.windows[COUNTER_PM], 5);
+}
+
 static void refused_pm_leaves_activity(void **state)
 {
     (void)state;
@@ -302,15 +331,11 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(a_long_run_breaks_no_rule),
-        T(counting_waits_for_decoding),
-        T(requests_come_soon),
-        T(refused_pm_leaves_activity),
-        T(busy_counters_are_tried_again),
-        T(nothing_at_all_is_all_timed),
-        T(synth_joins),
-        T(synth_is_deterministic),
-        T(synth_plays_faults),
+        T(a_long_run_breaks_no_rule),   T(counting_waits_for_decoding),
+        T(requests_come_soon),          T(windows_take_parts_in_turn),
+        T(refused_pm_leaves_activity),  T(busy_counters_are_tried_again),
+        T(nothing_at_all_is_all_timed), T(synth_joins),
+        T(synth_is_deterministic),      T(synth_plays_faults),
         T(synth_scripts_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
