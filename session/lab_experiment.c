@@ -187,8 +187,15 @@ enum status lab_parse_bar(const char *text, char metric[16], double *gain)
 enum { MOVED_MAX = 6 };
 #define MOVED 0.005 /* below that a figure counts as unmoved */
 
+/* The time is what is to be explained. */
+static bool is_outcome(const struct msg_mechanism *f)
+{
+    return strcmp(f->unit, "us") == 0;
+}
+
 static bool moved(const struct msg_mechanism *f)
 {
+    if (is_outcome(f)) return false;
     if (!isfinite(f->a) || !isfinite(f->b)) return false;
     if (f->a == 0 || f->b == 0) return f->a != f->b;
     return fabs(log(fabs(f->b / f->a))) >= MOVED || (f->a < 0) != (f->b < 0);
@@ -219,15 +226,16 @@ void lab_sentence(const struct lab_experiment *x, const struct lab_result *r, ch
     if (!x->nfigures || !size) return;
     for (uint32_t i = 0; i < x->nfigures; i++) {
         if (!moved(&x->figures[i])) {
-            still += isfinite(x->figures[i].a) && isfinite(x->figures[i].b);
+            still += isfinite(x->figures[i].a) && isfinite(x->figures[i].b) &&
+                     !is_outcome(&x->figures[i]);
             continue;
         }
         if (shown == MOVED_MAX) continue;
         if (!shown) put(out, size, "From A to B: ");
         put_figure(&x->figures[i], shown++ == 0, out, size);
     }
-    if (!shown && still) put(out, size, "No figure taken of both sides differs by 0.5 % or more");
-    if (!shown && !still) put(out, size, "No figure could be taken of both sides");
+    if (!shown && still) put(out, size, "No figure beside the time differs by 0.5 % or more");
+    if (!shown && !still) put(out, size, "No figure beside the time was taken of both sides");
     if (r->ab.known && shown) {
         char text[120];
         snprintf(text, sizeof text, "; time answered with %+.2f %% speed (%+.2f to %+.2f)",

@@ -18,6 +18,8 @@ int cmd_run(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_cut(int argc, char **argv);
+int cmd_ab(int argc, char **argv);
+int cmd_ledger(int argc, char **argv);
 int cmd_variants(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_version(int argc, char **argv);
