@@ -235,6 +235,11 @@ enum status counter_poll(struct counter_source *src)
     return st == OK || st == ERR_AGAIN ? st : fail(src, st);
 }
 
+bool counter_busy(struct counter_source *src)
+{
+    return src->armed && src->ops->busy && src->ops->busy(src);
+}
+
 enum status counter_disarm(struct counter_source *src)
 {
     if (!src->armed) return OK;

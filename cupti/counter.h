@@ -197,7 +197,8 @@ struct counter_source_ops {
     enum status (*stop)(
         struct counter_source *src); /* range: ERR_AGAIN = run the same work again */
     enum status (*poll)(struct counter_source *src);   /* ERR_AGAIN: nothing to do */
-    enum status (*disarm)(struct counter_source *src); /* ERR_AGAIN: a window is not decoded yet */
+    bool (*busy)(struct counter_source *src);          /* a closed window is not decoded yet */
+    enum status (*disarm)(struct counter_source *src); /* ERR_AGAIN: busy */
     void (*close)(struct counter_source *src); /* frees what the source owns, not src itself */
 };
 
@@ -230,6 +231,7 @@ void counter_launch_begin(struct counter_source *src, const struct counter_launc
 void counter_launch_end(struct counter_source *src, const struct counter_launch *l);
 enum status counter_stop(struct counter_source *src);
 enum status counter_poll(struct counter_source *src);
+bool counter_busy(struct counter_source *src);          /* a start would give ERR_AGAIN */
 enum status counter_disarm(struct counter_source *src); /* ERR_AGAIN: still armed, poll first */
 
 /* "events", "activity", "pm", "pc", "range"; "?" for a number that is no role. */

@@ -252,10 +252,15 @@ static enum status poll(struct counter_source *src)
     return st;
 }
 
+static bool busy(struct counter_source *src)
+{
+    return atomic_load(&((struct pm *)src)->stage) != IDLE;
+}
+
 static enum status disarm(struct counter_source *src)
 {
     struct pm *p = (struct pm *)src;
-    if (atomic_load(&p->stage) != IDLE) return ERR_AGAIN;
+    if (busy(src)) return ERR_AGAIN;
     struct cupti_pm_params d = {.size = sizeof d, .object = p->object};
     p->object = NULL;
     return cupti_check(src->env.lib, src->env.lib->pm_disable(&d), "disabling PM sampling");
@@ -279,6 +284,7 @@ const struct counter_source_ops counter_pm_ops = {
     .start = start,
     .stop = stop,
     .poll = poll,
+    .busy = busy,
     .disarm = disarm,
     .close = close_,
 };

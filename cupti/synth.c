@@ -409,9 +409,14 @@ static enum status poll(struct counter_source *src)
     return st;
 }
 
+static bool busy(struct counter_source *src)
+{
+    return ((struct synth *)src)->full;
+}
+
 static enum status disarm(struct counter_source *src)
 {
-    return ((struct synth *)src)->full ? ERR_AGAIN : OK;
+    return busy(src) ? ERR_AGAIN : OK;
 }
 
 static void close_(struct counter_source *src)
@@ -434,6 +439,7 @@ static void close_(struct counter_source *src)
         .launch_begin = launch_begin,                                                              \
         .stop = stop,                                                                              \
         .poll = poll,                                                                              \
+        .busy = busy,                                                                              \
         .disarm = disarm,                                                                          \
         .close = close_,                                                                           \
     }

@@ -148,12 +148,10 @@ static bool open_pm(struct turns *t)
 static bool begin_pm(struct turns *t)
 {
     if (!ready(t, COUNTER_PM, TURNS_PM_ARM)) return true;
+    if (counter_busy(t->src[COUNTER_PM])) return false;
     t->part = t->spans_rounds % t->cfg.parts;
-    t->window = t->part > 0;
-    if (t->window) return true;
-    enum status st = act(t, TURNS_PM_START, counter_start, COUNTER_PM);
-    t->window = st == OK;
-    return st != ERR_AGAIN;
+    t->window = t->part > 0 || open_pm(t);
+    return true;
 }
 
 static bool begin_spans(struct turns *t)

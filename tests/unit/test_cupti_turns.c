@@ -194,6 +194,26 @@ static void windows_take_parts_in_turn(void **state)
     assert_int_equal(found.windows[COUNTER_PM], 5);
 }
 
+/* A window for a later part is not promised while the last one is decoded. */
+static void parts_wait_for_decoding(void **state)
+{
+    (void)state;
+    struct turns_config cfg = {.parts = 2, .timed_rounds = 1};
+    open_all(false, NULL, &cfg);
+    for (int i = 0; i < 2; i++) one_round(false);
+    assert_int_equal(kinds[TURNS_SPANS], 1);
+    for (int i = 0; i < 9; i++) assert_int_equal(one_round(false).kind, TURNS_TIMED);
+    assert_int_equal(turns_poll(turns), OK);
+    struct turns_round r;
+    turns_begin(turns, &r);
+    assert_int_equal(r.kind, TURNS_SPANS);
+    assert_true(r.window);
+    assert_false(src[COUNTER_PM]->started);
+    assert_int_equal(turns_end(turns), OK); /* the part never came: no window, no samples */
+    assert_int_equal(turns_poll(turns), ERR_AGAIN);
+    assert_int_equal(found.windows[COUNTER_PM], 1);
+}
+
 static void refused_pm_leaves_activity(void **state)
 {
     (void)state;
@@ -331,11 +351,17 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(a_long_run_breaks_no_rule),   T(counting_waits_for_decoding),
-        T(requests_come_soon),          T(windows_take_parts_in_turn),
-        T(refused_pm_leaves_activity),  T(busy_counters_are_tried_again),
-        T(nothing_at_all_is_all_timed), T(synth_joins),
-        T(synth_is_deterministic),      T(synth_plays_faults),
+        T(a_long_run_breaks_no_rule),
+        T(counting_waits_for_decoding),
+        T(requests_come_soon),
+        T(windows_take_parts_in_turn),
+        T(parts_wait_for_decoding),
+        T(refused_pm_leaves_activity),
+        T(busy_counters_are_tried_again),
+        T(nothing_at_all_is_all_timed),
+        T(synth_joins),
+        T(synth_is_deterministic),
+        T(synth_plays_faults),
         T(synth_scripts_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
