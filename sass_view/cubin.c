@@ -376,6 +376,11 @@ void cubin_close(struct cubin *c)
     *c = (struct cubin){0};
 }
 
+const uint8_t *cubin_bytes(const struct cubin *c)
+{
+    return c->priv->bytes;
+}
+
 const struct cubin_kernel *cubin_find_kernel(const struct cubin *c, const char *name)
 {
     const struct cubin_kernel key = {.name = name};

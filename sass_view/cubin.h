@@ -76,6 +76,9 @@ enum status cubin_open_file(struct cubin *out, const char *path);
 
 void cubin_close(struct cubin *c); /* also fine on a zeroed struct */
 
+/* The file's bytes (c->size of them). */
+const uint8_t *cubin_bytes(const struct cubin *c);
+
 /* The kernel called exactly `name`, or NULL. */
 const struct cubin_kernel *cubin_find_kernel(const struct cubin *c, const char *name);
 

@@ -314,6 +314,15 @@ void app_request(struct app *a, enum request r)
     case REQ_SASS:
         app_show_view(a, VIEW_CENSUS);
         break;
+    case REQ_LISTING:
+        app_show_view(a, VIEW_LISTING);
+        break;
+    case REQ_DIFF:
+        app_show_view(a, VIEW_DIFF);
+        break;
+    case REQ_RULES:
+        app_show_view(a, VIEW_RULES);
+        break;
     case REQ_PC_WINDOW:
         engine_request(a, "pc", "a PC sampling window was asked for");
         break;

@@ -54,7 +54,8 @@ void app_follow_row(struct app *a)
     if (!g || (r && r->def.generation == g->def.generation)) return;
     for (uint32_t i = 0; i < s->nrows; i++) {
         const struct row *o = &s->rows[i];
-        if (o->def.generation != g->def.generation || !o->calls) continue;
+        /* Rows that never ran are all there is when a session was made of files. */
+        if (o->def.generation != g->def.generation || (!o->calls && !s->ended)) continue;
         if (r && same_work(s, r, o)) {
             a->row = i;
             return;

@@ -7,15 +7,19 @@
  */
 #include "tui/cmd_sass.h"
 #include "tui/cmd_sass_print.h"
+#include "tui/code_session.h"
+#include "tui/commands.h"
 #include <getopt.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 struct options {
     char **files;
     int nfiles;
-    const char *kernel, *arch, *expect;
+    const char *kernel, *arch, *expect, *save, *script, *size;
+    bool open;
     const struct sass_format *format; /* NULL: the one that fits the file */
     regex_t re;
     bool have_re;
@@ -38,6 +42,9 @@ static const char usage_text[] =
     "  --code         every instruction: address, guard, opcode, branch target, loop depth\n"
     "  --json, --csv  the census for programs\n"
     "  --expect RULES hold a file of rules (see docs/SASS.md): what is held, off, reopened\n"
+    "  --open         look around: kernels, listings, rules, diffs between the files\n"
+    "                 (--script FILE and --size WxH as for replay)\n"
+    "  --save FILE    the same as a session file, for `sasstop replay`\n"
     "  -h, --help     this text\n"
     "\n"
     "Exit status: 0 printed, 1 something can't be read, nothing matches or a rule is off, 2 wrong "
@@ -166,6 +173,32 @@ static enum status run(struct options *o)
     return st ? st : all;
 }
 
+/* Writes a session into a folder of its own and replays it. */
+static int open_views(const struct options *o)
+{
+    char dir[] = "/tmp/sasstop-XXXXXX", path[64];
+    char *argv[10] = {(char *)"replay", path, (char *)"--at", (char *)"1"};
+    int argc = 4, status;
+    if (!mkdtemp(dir)) {
+        complain(OK, err_set(ERR_IO, "no folder can be made in /tmp"));
+        return EXIT_FAILED;
+    }
+    snprintf(path, sizeof path, "%s/code.sasstop", dir);
+    enum status st = complain(OK, code_session_write(path, o->files, o->nfiles, o->arch));
+    if (o->script) {
+        argv[argc++] = (char *)"--script";
+        argv[argc++] = (char *)o->script;
+    }
+    if (o->size) {
+        argv[argc++] = (char *)"--size";
+        argv[argc++] = (char *)o->size;
+    }
+    status = st ? err_exit_code(st) : cmd_replay(argc, argv);
+    unlink(path);
+    rmdir(dir);
+    return status;
+}
+
 static enum status parse(int argc, char **argv, struct options *o, bool *help)
 {
     static const struct option longs[] = {
@@ -178,6 +211,10 @@ static enum status parse(int argc, char **argv, struct options *o, bool *help)
         {"kernel", required_argument, NULL, 'k'},
         {"arch", required_argument, NULL, 'a'},
         {"expect", required_argument, NULL, 'e'},
+        {"open", no_argument, NULL, 'o'},
+        {"save", required_argument, NULL, 's'},
+        {"script", required_argument, NULL, 'S'},
+        {"size", required_argument, NULL, 'z'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -190,6 +227,14 @@ static enum status parse(int argc, char **argv, struct options *o, bool *help)
             o->arch = optarg;
         else if (ch == 'e')
             o->expect = optarg;
+        else if (ch == 'o')
+            o->open = true;
+        else if (ch == 's')
+            o->save = optarg;
+        else if (ch == 'S')
+            o->script = optarg;
+        else if (ch == 'z')
+            o->size = optarg;
         else if (ch == 'k')
             o->kernel = optarg;
         else if (ch >= 0 && ch < NFORMATS)
@@ -215,8 +260,11 @@ int cmd_sass(int argc, char **argv)
         fputs(usage_text, stdout);
         return EXIT_OK;
     }
+    if (st == OK && o.open) return open_views(&o);
     if (st)
         complain(OK, st);
+    else if (o.save)
+        st = complain(OK, code_session_write(o.save, o.files, o.nfiles, o.arch));
     else
         st = run(&o);
     return err_exit_code(st);

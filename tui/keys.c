@@ -7,8 +7,9 @@
 #include <string.h>
 
 static const char *const group_titles[KEY_GROUPS] = {
-    [KEYS_FLIP] = "Flip variants", [KEYS_SESSION] = "Session", [KEYS_MOVE] = "Move",
-    [KEYS_TABLE] = "Tables",       [KEYS_REPLAY] = "Replay",   [KEYS_SCREEN] = "Screen",
+    [KEYS_FLIP] = "Flip variants", [KEYS_SESSION] = "Session",   [KEYS_MOVE] = "Move",
+    [KEYS_TABLE] = "Tables",       [KEYS_CODE] = "Machine code", [KEYS_REPLAY] = "Replay",
+    [KEYS_SCREEN] = "Screen",
 };
 
 static const struct {

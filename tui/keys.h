@@ -40,6 +40,7 @@ enum key_group {
     KEYS_SESSION,
     KEYS_MOVE,
     KEYS_TABLE,
+    KEYS_CODE,
     KEYS_REPLAY,
     KEYS_SCREEN,
     KEY_GROUPS
