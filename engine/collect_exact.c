@@ -39,7 +39,7 @@ static bool adds(const struct forward *f, const uint8_t *layers, int layer)
     return false;
 }
 
-static enum status shorten(const struct forward *f, struct forward *out)
+enum status collect_shorten(const struct forward *f, struct forward *out)
 {
     uint8_t layers[MODEL_MAX_LAYERS] = {0};
     int last = -1;
@@ -69,8 +69,8 @@ static enum status lists_make(const struct engine *e, struct lists *l)
 {
     const struct forward *first = e->work.n >= e->max_step ? &e->chunk : &e->rest;
     *l = (struct lists){0};
-    enum status st = first->ops ? shorten(first, &l->prefill) : OK;
-    return st == OK && e->decode.ops ? shorten(&e->decode, &l->decode) : st;
+    enum status st = first->ops ? collect_shorten(first, &l->prefill) : OK;
+    return st == OK && e->decode.ops ? collect_shorten(&e->decode, &l->decode) : st;
 }
 
 /* tokens[2]: what prefill and decode made. */

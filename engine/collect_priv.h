@@ -110,6 +110,10 @@ struct counter_config collect_config(void); /* what sources are configured with 
  * pc_prime() with the workload's lists. Nothing else may be armed. */
 void collect_prime(struct collect *c);
 
+/* collect_exact.c: a list in which what makes a row comes at least twice, or as often as in `f`:
+ * operators outside layers and whole layers, in order. forward_free() it. ERR_NOMEM. */
+enum status collect_shorten(const struct forward *f, struct forward *out);
+
 /* collect_clocks.c: CLOCKS frames from a thread of its own, where NVML is there. */
 void collect_clocks_start(struct collect *c);
 void collect_clocks_stop(struct collect *c);

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "engine/collect_priv.h"
 #include "session/model.h"
 #include "tests/lib/engine_child.h"
 
@@ -153,9 +154,56 @@ static void a_source_that_is_none_is_refused(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_USAGE);
 }
 
+enum { LAYERS = 12, PER_LAYER = 3 };
+
+/* Layers of a norm, a product and attention; every third product has other weights, the last layer
+ * alone a window. */
+static void make_list(struct forward *f, const struct weight *w)
+{
+    *f = (struct forward){.n = 1, .ops = calloc(LAYERS * PER_LAYER + 2, sizeof *f->ops)};
+    assert_non_null(f->ops);
+    f->ops[f->nops++] = (struct op){.kind = OP_EMBED, .role = "token_embd", .layer = -1, .w = w};
+    for (int l = 0; l < LAYERS; l++) {
+        f->ops[f->nops++] = (struct op){.kind = OP_NORM, .role = "attn_norm", .layer = l, .w = w};
+        f->ops[f->nops++] = (struct op){
+            .kind = OP_MATMUL, .role = "attn_v", .layer = l, .w = &w[l % 3 == 2 ? 2 : 1]};
+        f->ops[f->nops++] = (struct op){.kind = OP_ATTENTION,
+                                        .role = "attention",
+                                        .layer = l,
+                                        .window = l == LAYERS - 1 ? 512 : 0};
+    }
+    f->ops[f->nops++] = (struct op){.kind = OP_ARGMAX, .role = "argmax", .layer = -1};
+}
+
+static void exact_lists_hold_every_row_twice(void **state)
+{
+    (void)state;
+    const struct weight w[] = {{.type = 0, .m = 64, .k = 64},
+                               {.type = 12, .m = 64, .k = 64},
+                               {.type = 14, .m = 64, .k = 64}};
+    struct forward f, s;
+    int layers[LAYERS] = {0}, n = 0;
+    make_list(&f, w);
+    assert_int_equal(collect_shorten(&f, &s), OK);
+    for (uint32_t i = 0; i < s.nops; i++)
+        if (s.ops[i].layer >= 0) layers[s.ops[i].layer]++;
+    for (int l = 0; l < LAYERS; l++) {
+        assert_true(layers[l] == 0 || layers[l] == PER_LAYER); /* whole layers */
+        n += layers[l] > 0;
+    }
+    /* 0 and 1 hold all but the third layers' product (2 and 5) and the window (11). */
+    assert_int_equal(n, 5);
+    assert_true(layers[0] && layers[1] && layers[2] && layers[5] && layers[11]);
+    assert_int_equal(s.ops[0].kind, OP_EMBED);
+    assert_int_equal(s.ops[s.nops - 1].kind, OP_ARGMAX);
+    forward_free(&f);
+    forward_free(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exact_lists_hold_every_row_twice),
         cmocka_unit_test(synthetic_figures_reach_their_rows),
         cmocka_unit_test(a_refused_source_says_why),
         cmocka_unit_test(an_overflowed_window_gives_no_figure),
