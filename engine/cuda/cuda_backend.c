@@ -54,7 +54,9 @@ static enum status cuda_open(const struct backend_options *o, struct backend **o
         return err_set(ERR_LIMIT, "a context of %u positions is too long", o->context);
     struct backend *b = calloc(1, sizeof *b);
     if (!b) return err_set(ERR_NOMEM, "out of memory for the CUDA backend");
+    const char *fuse = getenv("SASSTOP_FUSE");
     b->o = *o;
+    b->fuse = !fuse || strcmp(fuse, "0");
     enum status st = open_context(b);
     if (st == OK) st = cuda_kernels_open(b);
     if (st == OK) st = open_step(b);
@@ -129,7 +131,8 @@ static const struct driver *cuda_driver(struct backend *b)
 static void free_device(struct backend *b)
 {
     struct driver *d = b->drv;
-    drv_ptr all[] = {b->weight_block, b->state, b->parts, b->best, b->q8.p, b->attn.p};
+    drv_ptr all[] = {b->weight_block, b->state,     b->parts, b->best,
+                     b->q8.p,         b->q8_next.p, b->attn.p};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i]) d->MemFree(all[i]);
     for (uint32_t i = 0; i < b->layers; i++) {

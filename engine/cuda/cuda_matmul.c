@@ -18,6 +18,8 @@ struct kinds {
     bool known, quantised;
     int gemv[4], gemm;
     uint32_t gemv_rows;
+    uint32_t
+        one_block; /* values of a super-block, where the first GEMV is of gemv_one.cuh; else 0 */
 };
 
 static const struct kinds KINDS[] = {
@@ -25,40 +27,47 @@ static const struct kinds KINDS[] = {
                    false,
                    {CUDA_F32_GEMV, CUDA_F32_GEMV, CUDA_F32_GEMV, CUDA_F32_GEMV},
                    CUDA_F32_GEMM,
-                   4},
+                   4,
+                   0},
     [QUANT_F16] = {true,
                    false,
                    {CUDA_F16_GEMV, CUDA_F16_GEMV, CUDA_F16_GEMV, CUDA_F16_GEMV},
                    CUDA_F16_GEMM,
-                   4},
+                   4,
+                   0},
     [QUANT_Q4_1] = {true,
                     true,
                     {CUDA_Q4_1_GEMV, CUDA_Q4_1_GEMV, CUDA_Q4_1_GEMV, CUDA_Q4_1_GEMV},
                     CUDA_Q4_1_GEMM,
-                    4},
+                    4,
+                    0},
     [QUANT_Q5_0] = {true,
                     true,
                     {CUDA_Q5_0_GEMV, CUDA_Q5_0_GEMV, CUDA_Q5_0_GEMV, CUDA_Q5_0_GEMV},
                     CUDA_Q5_0_GEMM,
-                    4},
+                    4,
+                    0},
     [QUANT_Q8_0] = {true,
                     true,
                     {CUDA_Q8_0_GEMV, CUDA_Q8_0_GEMV, CUDA_Q8_0_GEMV, CUDA_Q8_0_GEMV},
                     CUDA_Q8_0_GEMM,
-                    4},
+                    4,
+                    0},
     [QUANT_Q4_K] = {true,
                     true,
                     {CUDA_Q4K_GEMV_1, CUDA_Q4K_GEMV_2, CUDA_Q4K_GEMV_4, CUDA_Q4K_GEMV_8},
                     -1,
-                    OPS_GEMV_ROWS},
+                    OPS_GEMV_ROWS,
+                    256},
     [QUANT_Q6_K] = {true,
                     true,
                     {CUDA_Q6K_GEMV_1, CUDA_Q6K_GEMV_2, CUDA_Q6K_GEMV_4, CUDA_Q6K_GEMV_8},
                     CUDA_Q6K_GEMM,
-                    OPS_GEMV_ROWS},
+                    OPS_GEMV_ROWS,
+                    256},
 };
 
-static enum status quantise(struct backend *b, const struct op *op)
+enum status cuda_quantise(struct backend *b, const struct op *op)
 {
     uint32_t k = op->w->k;
     uint64_t chunks = (uint64_t)op->n * (k / Q8_CHUNK);
@@ -82,17 +91,44 @@ static enum status quantise(struct backend *b, const struct op *op)
                             .bytes = (double)op->n * k * (4 + Q8_CHUNK_BYTES / 32.0),
                             .args = args};
     st = cuda_launch(b, &l);
-    b->q8_of = st == OK ? op->x.addr : 0;
-    b->q8_n = op->n;
-    b->q8_k = k;
+    cuda_q8_holds(b, st == OK ? op->x.addr : 0, op->n, k);
     return st;
+}
+
+void cuda_q8_holds(struct backend *b, uint64_t x, uint32_t n, uint32_t k)
+{
+    b->q8_of = x;
+    b->q8_n = n;
+    b->q8_k = k;
+}
+
+bool cuda_is_quantised(const struct weight *w)
+{
+    return w->type >= 0 && (size_t)w->type < sizeof KINDS / sizeof KINDS[0] &&
+           KINDS[w->type].quantised;
+}
+
+uint32_t cuda_gemv_one_blocks(const struct backend *b, uint32_t rows, uint32_t blocks_a_row)
+{
+    const uint32_t most = OPS_GEMV_ONE_BLOCKS * (uint32_t)launcher_limits(b->launcher)->sms;
+    uint32_t halves = (rows + OPS_GEMV_ONE_WARPS - 1) / OPS_GEMV_ONE_WARPS;
+    uint32_t pairs = (rows + 2 * OPS_GEMV_ONE_WARPS - 1) / (2 * OPS_GEMV_ONE_WARPS);
+    if (halves <= most && blocks_a_row > 1) return halves;
+    return pairs < most ? pairs : most;
 }
 
 static enum status pick(const struct backend *b, const struct op *op, const struct kinds *kinds,
                         struct cuda_launch *l)
 {
     uint32_t m = op->w->m, n = op->n;
-    if (n <= OPS_GEMV_MAX) {
+    bool one = n == 1 && kinds->one_block;
+    if (one && op->w->k <= OPS_GEMV_ONE_K) {
+        l->v = b->kernel[kinds->gemv[0]];
+        l->grid[0] = cuda_gemv_one_blocks(b, m, op->w->k / kinds->one_block);
+    } else if (one) {
+        l->v = b->kernel[kinds->gemv[1]]; /* it takes rows of any length */
+        l->grid[0] = (m + kinds->gemv_rows - 1) / kinds->gemv_rows;
+    } else if (n <= OPS_GEMV_MAX) {
         l->v = b->kernel[kinds->gemv[n == 1 ? 0 : n == 2 ? 1 : n <= 4 ? 2 : 3]];
         l->grid[0] = (m + kinds->gemv_rows - 1) / kinds->gemv_rows;
     } else if (kinds->gemm >= 0) {
@@ -156,7 +192,7 @@ enum status cuda_matmul(struct backend *b, const struct op *op)
     enum status st = check(op);
     if (st != OK) return st;
     const struct kinds *kinds = &KINDS[op->w->type];
-    if (kinds->quantised && (st = quantise(b, op)) != OK) return st;
+    if (kinds->quantised && (st = cuda_quantise(b, op)) != OK) return st;
 
     int m = (int)op->w->m, n = (int)op->n, k = (int)op->w->k;
     drv_ptr w = op->w->data.addr, x = kinds->quantised ? b->q8.p : op->x.addr, y = op->y.addr;

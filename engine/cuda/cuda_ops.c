@@ -84,7 +84,7 @@ static enum status norm(struct backend *b, const struct op *op)
 }
 
 /* The frequencies of one kind of layer, made in double as on the CPU; kept until close. */
-static enum status rope_table(struct backend *b, const struct op *op, drv_ptr *out)
+enum status cuda_rope_table(struct backend *b, const struct op *op, drv_ptr *out)
 {
     uint64_t factors_at = op->rope_factors ? op->rope_factors->data.addr : 0;
     uint32_t half = op->head_dim / 2;
@@ -134,7 +134,7 @@ static enum status rope(struct backend *b, const struct op *op)
     uint64_t pairs = (uint64_t)op->n * op->heads * (op->head_dim / 2);
     drv_ptr freq, x = op->x.addr;
     if (pairs > INT_MAX - OPS_FLAT) return too_large(op);
-    enum status st = rope_table(b, op, &freq);
+    enum status st = cuda_rope_table(b, op, &freq);
     if (st != OK) return st;
     int n = (int)op->n, heads = (int)op->heads, head_dim = (int)op->head_dim;
     void *args[] = {&x, &freq, &b->state, &n, &heads, &head_dim};
@@ -171,26 +171,46 @@ static int head_kind(uint32_t head_dim)
     return head_dim == 64 ? 0 : head_dim == 96 ? 1 : head_dim == 128 ? 2 : head_dim == 256 ? 3 : -1;
 }
 
-static enum status decode_attention(struct backend *b, const struct op *op,
-                                    const struct cuda_kv *kv, int kind)
+static enum status check_attention(const struct op *op, const struct cuda_kv *kv)
 {
+    if (head_kind(op->head_dim) < 0) return unsupported(op, "a head length of", op->head_dim);
+    if (!op->kv_heads || op->heads % op->kv_heads || kv->dim != op->kv_heads * op->head_dim ||
+        op->heads > CUDA_MAX_TOKENS)
+        return err_set(ERR_USAGE, "%s: %u heads on %u key heads of %u don't fit a cache of %u",
+                       op->role, op->heads, op->kv_heads, op->head_dim, kv->dim);
+    return OK;
+}
+
+enum status cuda_attention_parts(struct backend *b, const struct op *op)
+{
+    const struct cuda_kv *kv = layer_cache(b, op);
     size_t floats = ops_attn_decode_floats(op->heads, op->head_dim);
-    enum status st = cuda_grow(b, &b->attn, floats * sizeof(float), "attention scratch");
+    enum status st = kv ? check_attention(op, kv) : ERR_USAGE;
+    if (st == OK) st = cuda_grow(b, &b->attn, floats * sizeof(float), "attention scratch");
     if (st != OK) return st;
-    int heads = (int)op->heads, kv_heads = (int)op->kv_heads, window = (int)op->window,
-        head_dim = (int)op->head_dim;
+    int heads = (int)op->heads, kv_heads = (int)op->kv_heads, window = (int)op->window;
     float scale = op->scale;
-    drv_ptr q = op->x.addr, y = op->y.addr, k = kv->k, v = kv->v, scratch = b->attn.p;
+    drv_ptr q = op->x.addr, k = kv->k, v = kv->v, scratch = b->attn.p;
     void *args[] = {&q, &k, &v, &scratch, &b->state, &heads, &kv_heads, &window, &scale};
-    struct cuda_launch l = flat(b, op, (enum cuda_kernel)(CUDA_DECODE_64 + kind), 1, 0, args);
+    struct cuda_launch l =
+        flat(b, op, (enum cuda_kernel)(CUDA_DECODE_64 + head_kind(op->head_dim)), 1, 0, args);
     l.grid[0] = op->kv_heads * blocks_of(op->heads / op->kv_heads, OPS_ATTN_GROUP);
     l.grid[1] = OPS_ATTN_SPLITS;
     l.block = l.v->desc.threads;
     l.m = op->heads * op->head_dim;
-    st = cuda_launch(b, &l);
+    return cuda_launch(b, &l);
+}
+
+static enum status decode_attention(struct backend *b, const struct op *op)
+{
+    enum status st = cuda_attention_parts(b, op);
     if (st != OK) return st;
+    int head_dim = (int)op->head_dim;
+    drv_ptr y = op->y.addr, scratch = b->attn.p;
     void *merge[] = {&scratch, &y, &head_dim};
-    l = flat(b, op, CUDA_DECODE_MERGE, 1, (double)floats + op->heads * op->head_dim, merge);
+    size_t floats = ops_attn_decode_floats(op->heads, op->head_dim);
+    struct cuda_launch l =
+        flat(b, op, CUDA_DECODE_MERGE, 1, (double)floats + op->heads * op->head_dim, merge);
     l.grid[0] = op->heads;
     l.block = l.v->desc.threads;
     l.m = op->heads * op->head_dim;
@@ -199,21 +219,17 @@ static enum status decode_attention(struct backend *b, const struct op *op,
 
 static enum status attention(struct backend *b, const struct op *op)
 {
+    if (op->n == 1) return decode_attention(b, op);
     const struct cuda_kv *kv = layer_cache(b, op);
-    int kind = head_kind(op->head_dim);
-    if (!kv) return ERR_USAGE;
-    if (kind < 0) return unsupported(op, "a head length of", op->head_dim);
-    if (!op->kv_heads || op->heads % op->kv_heads || kv->dim != op->kv_heads * op->head_dim ||
-        op->heads > CUDA_MAX_TOKENS)
-        return err_set(ERR_USAGE, "%s: %u heads on %u key heads of %u don't fit a cache of %u",
-                       op->role, op->heads, op->kv_heads, op->head_dim, kv->dim);
-    if (op->n == 1) return decode_attention(b, op, kv, kind);
+    enum status st = kv ? check_attention(op, kv) : ERR_USAGE;
+    if (st != OK) return st;
     int n = (int)op->n, heads = (int)op->heads, kv_heads = (int)op->kv_heads,
         window = (int)op->window;
     float scale = op->scale;
     drv_ptr q = op->x.addr, y = op->y.addr, k = kv->k, v = kv->v;
     void *args[] = {&q, &k, &v, &y, &b->state, &n, &heads, &kv_heads, &window, &scale};
-    struct cuda_launch l = flat(b, op, (enum cuda_kernel)(CUDA_PREFILL_64 + kind), 1, 0, args);
+    struct cuda_launch l =
+        flat(b, op, (enum cuda_kernel)(CUDA_PREFILL_64 + head_kind(op->head_dim)), 1, 0, args);
     l.grid[0] = blocks_of(op->n, OPS_ATTN_TILE);
     l.grid[1] = op->heads;
     l.block = l.v->desc.threads;

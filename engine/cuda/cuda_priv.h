@@ -93,8 +93,8 @@ struct backend {
     struct cuda_rope_table rope[CUDA_ROPE_TABLES];
     uint32_t n_rope;
 
-    struct cuda_scratch q8, attn;
-    uint64_t q8_of; /* address whose activations q8 holds now, 0 = none */
+    struct cuda_scratch q8, q8_next, attn; /* q8_next: written while q8 is read; then they swap */
+    uint64_t q8_of;                        /* address whose activations q8 holds now, 0 = none */
     uint32_t q8_n, q8_k;
     drv_ptr state, parts, best; /* struct ops_state, argmax's scratch, struct ops_argmax */
     uint32_t *host_state;       /* pinned: ops_state with max_tokens tokens */
@@ -109,6 +109,7 @@ struct backend {
     struct drv_event *base;
     uint64_t base_wall;
     const char *last_role, *last_kernel;
+    bool fuse; /* neighbouring operators in one launch; $SASSTOP_FUSE=0 turns it off */
 
     /* the decode step as a graph */
     uint64_t seen_list, graph_list; /* hashes of operator lists: run once plainly; captured */
@@ -125,6 +126,20 @@ void cuda_timing_free(struct backend *b);
 /* cuda_ops.c, cuda_matmul.c: one operator as launches. */
 enum status cuda_run_op(struct backend *b, const struct op *op);
 enum status cuda_matmul(struct backend *b, const struct op *op);
+enum status cuda_quantise(struct backend *b,
+                          const struct op *op); /* a product's input, if needed */
+/* q8 holds the chunks of the activations at x from now on. */
+void cuda_q8_holds(struct backend *b, uint64_t x, uint32_t n, uint32_t k);
+bool cuda_is_quantised(const struct weight *w);
+/* Blocks for a kernel of kernels/ops/gemv_one.cuh: as many warps as rows when they fit. */
+uint32_t cuda_gemv_one_blocks(const struct backend *b, uint32_t rows, uint32_t blocks_a_row);
+enum status cuda_rope_table(struct backend *b, const struct op *op, drv_ptr *out);
+/* Launches attn_decode_*, and leaves the merge of its parts to the caller. */
+enum status cuda_attention_parts(struct backend *b, const struct op *op);
+
+/* cuda_fuse.c: the operators at ops[0..nops) that one launch does as well. *done = how many were
+ * launched, 0 when nothing here fits and cuda_run_op() has to take the first. */
+enum status cuda_fuse(struct backend *b, const struct op *ops, uint32_t nops, uint32_t *done);
 
 /* cuda_run.c */
 enum status cuda_run(struct backend *b, const struct op *ops, uint32_t nops, const uint32_t *tokens,

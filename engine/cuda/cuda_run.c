@@ -22,8 +22,12 @@ void cuda_graph_drop(struct backend *b)
 static enum status run_all(struct backend *b, const struct op *ops, uint32_t nops)
 {
     b->q8_of = 0;
-    for (uint32_t i = 0; i < nops; i++) {
-        enum status st = cuda_run_op(b, &ops[i]);
+    for (uint32_t i = 0, done; i < nops; i += done) {
+        enum status st = cuda_fuse(b, ops + i, nops - i, &done);
+        if (st == OK && done == 0) {
+            st = cuda_run_op(b, &ops[i]);
+            done = 1;
+        }
         if (st != OK) return st;
     }
     return OK;

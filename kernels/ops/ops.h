@@ -33,14 +33,24 @@ struct ops_argmax {
     uint32_t reserved;
 };
 
+/* Matrices of one k that share their activations; unused ones have m 0. */
+struct ops_gemv_many {
+    const uint8_t *w[3];
+    float *y[3];
+    int m[3], unused;
+};
+
 enum {
     OPS_STATE_TOKENS = 16, /* byte offset of token[] */
     OPS_PAD = 64,          /* readable bytes that must follow every weight tensor: blocks of 20, 22,
                             * 34 and 210 bytes are read by whole words */
 
-    OPS_GEMV_MAX = 8,   /* most tokens of a GEMV */
-    OPS_GEMV_ROWS = 8,  /* output rows a block of a GEMV */
-    OPS_GEMM_TILE = 64, /* rows and tokens a block of kernels/ops/qgemm.cuh */
+    OPS_GEMV_MAX = 8,        /* most tokens of a GEMV */
+    OPS_GEMV_ROWS = 8,       /* output rows a block of a GEMV */
+    OPS_GEMV_ONE_K = 16384,  /* longest row of kernels/ops/gemv_one.cuh */
+    OPS_GEMV_ONE_BLOCKS = 4, /* its blocks an SM */
+    OPS_GEMV_ONE_WARPS = 8,  /* its warps a block */
+    OPS_GEMM_TILE = 64,      /* rows and tokens a block of kernels/ops/qgemm.cuh */
     OPS_FGEMM_TILE = 64,
 
     OPS_ATTN_TILE = 32,   /* queries a block of attn_prefill, and keys a step */
@@ -49,7 +59,8 @@ enum {
 
     OPS_ARGMAX_PARTS = 128,
     OPS_ARGMAX_PART_BYTES = 16,
-    OPS_FLAT = 256, /* threads a block of the element-wise kernels */
+    OPS_NORM_Q8_DIM = 16384, /* longest row of rms_norm_q8 */
+    OPS_FLAT = 256,          /* threads a block of the element-wise kernels */
 };
 
 /* Bytes of dynamic shared memory of attn_prefill for a head. */

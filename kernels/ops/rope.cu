@@ -5,8 +5,21 @@
  * position 2000; sine and cosine are f32.
  * Arguments: float *x, const double *freq, const struct ops_state *state, int n, int heads,
  * int head_dim. A thread a pair.
+ * rope_kv_pairs, rope_kv_halves: the same for q and k in one launch, which also puts k and v into
+ * the cache (see kv_store.cu). Arguments: float *q, float *k, const float *v, float *k_cache,
+ * float *v_cache, const double *freq, const struct ops_state *state, int n, int heads, int
+ * kv_heads, int head_dim, int context. A thread a pair of q or k.
  */
 #include "kernels/ops/common.cuh"
+
+static __device__ __forceinline__ float2 rotate(float a, float b, double freq, uint32_t pos)
+{
+    double turns = (double)pos * freq * 0.15915494309189535;
+    float s, c;
+    sincospif(2.0f * (float)(turns - rint(turns)), &s, &c);
+    return make_float2(__fsub_rn(__fmul_rn(a, c), __fmul_rn(b, s)),
+                       __fadd_rn(__fmul_rn(a, s), __fmul_rn(b, c)));
+}
 
 template <bool HALVES>
 static __device__ __forceinline__ void rope_body(float *x, const double *freq,
@@ -19,11 +32,36 @@ static __device__ __forceinline__ void rope_body(float *x, const double *freq,
     int t = p / pairs, h = p % pairs / half, i = p % half;
     float *v = x + ((size_t)t * heads + h) * head_dim;
     int ia = HALVES ? i : 2 * i, ib = HALVES ? i + half : 2 * i + 1;
-    double turns = (double)(state->pos0 + t) * freq[i] * 0.15915494309189535;
-    float s, c, a = v[ia], b = v[ib];
-    sincospif(2.0f * (float)(turns - rint(turns)), &s, &c);
-    v[ia] = __fsub_rn(__fmul_rn(a, c), __fmul_rn(b, s));
-    v[ib] = __fadd_rn(__fmul_rn(a, s), __fmul_rn(b, c));
+    float2 r = rotate(v[ia], v[ib], freq[i], state->pos0 + t);
+    v[ia] = r.x;
+    v[ib] = r.y;
+}
+
+template <bool HALVES>
+static __device__ __forceinline__ void
+rope_kv_body(float *q, float *k, const float *v, float *k_cache, float *v_cache, const double *freq,
+             const struct ops_state *state, int n, int heads, int kv_heads, int head_dim,
+             int context)
+{
+    int half = head_dim / 2, all = (heads + kv_heads) * half;
+    int p = blockIdx.x * OPS_FLAT + threadIdx.x;
+    if (p >= n * all) return;
+    int t = p / all, h = p % all / half, i = p % half;
+    int ia = HALVES ? i : 2 * i, ib = HALVES ? i + half : 2 * i + 1;
+    bool key = h >= heads;
+    size_t row =
+        key ? ((size_t)t * kv_heads + h - heads) * head_dim : ((size_t)t * heads + h) * head_dim;
+    float *x = (key ? k : q) + row;
+    uint32_t pos = state->pos0 + t;
+    float2 r = rotate(x[ia], x[ib], freq[i], pos);
+    x[ia] = r.x;
+    x[ib] = r.y;
+    if (!key || pos >= (uint32_t)context) return;
+    size_t to = ((size_t)pos * kv_heads + h - heads) * head_dim;
+    k_cache[to + ia] = r.x;
+    k_cache[to + ib] = r.y;
+    v_cache[to + ia] = v[row + ia];
+    v_cache[to + ib] = v[row + ib];
 }
 
 #define ROPE(NAME, HALVES, NOTE)                                                                   \
@@ -37,3 +75,16 @@ static __device__ __forceinline__ void rope_body(float *x, const double *freq,
 
 ROPE(rope_pairs, false, "rotary positions of neighbouring values");
 ROPE(rope_halves, true, "rotary positions of values half a head apart");
+
+#define ROPE_KV(NAME, HALVES, NOTE)                                                                \
+    extern "C" __global__ void __launch_bounds__(OPS_FLAT) NAME(                                   \
+        float *q, float *k, const float *v, float *k_cache, float *v_cache, const double *freq,    \
+        const struct ops_state *state, int n, int heads, int kv_heads, int head_dim, int context)  \
+    {                                                                                              \
+        rope_kv_body<HALVES>(q, k, v, k_cache, v_cache, freq, state, n, heads, kv_heads, head_dim, \
+                             context);                                                             \
+    }                                                                                              \
+    OPS_DESC(NAME, "ops", NOTE, "f32", "f32", "", OPS_FLAT)
+
+ROPE_KV(rope_kv_pairs, false, "rotary positions of q and k, neighbours; k and v into the cache");
+ROPE_KV(rope_kv_halves, true, "rotary positions of q and k, halves; k and v into the cache");

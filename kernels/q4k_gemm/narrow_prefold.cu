@@ -14,7 +14,7 @@
         VARIANT_HEAD(narrow_prefold_kd##KD),                                                       \
         .family = "q4k_gemm",                                                                      \
         .note = "narrow before the fold: da*dmv*sa is multiplied out for every C value",           \
-        .parent = "",                                                                              \
+        .parent = "mmq_r1",                                                                        \
         .step = "r15",                                                                             \
         .numeric = "q8",                                                                           \
         .layout_a = "q8_chunk40",                                                                  \

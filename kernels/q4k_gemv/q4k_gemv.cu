@@ -1,9 +1,14 @@
 /*
- * q4k_gemv: Q4_K weights against q8 chunks by dp4a. Eight lanes a super-block, 16 bytes of nibbles
- * a lane: half of sub-block 2p (low) and half of 2p + 1 (high). Neighbouring lanes swap half sums,
- * so that lane i of the eight ends up with sub-block i whole and decodes one scale and min.
+ * q4k_gemv: Q4_K weights against q8 chunks by dp4a. n2, n4, n8 stage activations of several tokens
+ * (kernels/ops/gemv.cuh), the others take one token (kernels/ops/gemv_one.cuh): _n1 plain, _n1_add
+ * onto the residual stream, _n1_many for matrices that share their activations, _n1_glu for gate
+ * and up with the activation and the next product's chunks. Eight lanes a super-block, 16 bytes of
+ * nibbles a lane: half of sub-block 2p (low) and half of 2p + 1 (high). Neighbouring lanes swap
+ * half sums, so that lane i of the eight ends up with sub-block i whole and decodes one scale and
+ * min.
  */
 #include "kernels/ops/gemv.cuh"
+#include "kernels/ops/gemv_one.cuh"
 
 namespace
 {
@@ -122,7 +127,50 @@ __device__ __forceinline__ void body(const uint8_t *__restrict__ w,
         .threads = ops::GEMV_THREADS,                                                              \
         .min_sm = 80}
 
-GEMV(1);
 GEMV(2);
 GEMV(4);
 GEMV(8);
+
+namespace
+{
+
+struct q4k_one {
+    enum { BYTES = 144, LANES = 8 };
+    struct raw {
+        uint4 head, q;
+    };
+    static __device__ __forceinline__ int place(int c)
+    {
+        return evens_first()(c);
+    }
+    static __device__ __forceinline__ void load(raw &r, const uint8_t *p, int lane)
+    {
+        r.head = __ldg((const uint4 *)p);
+        r.q = __ldg((const uint4 *)p + 1 + lane);
+    }
+    static __device__ __forceinline__ float dot(const raw &r, const ops::one_tile *t, int sb,
+                                                int lane)
+    {
+        float2 ds = scale_min(r.head, lane), d = t->d[sb * 8 + lane];
+        int lo = dot16(r.q, t->q[sb * 16 + lane], 0);
+        int hi = dot16(r.q, t->q[sb * 16 + 8 + lane], 4);
+        bool odd = lane & 1;
+        int mine = (odd ? hi : lo) + __shfl_xor_sync(~0u, odd ? lo : hi, 1);
+        return d.x * ds.x * (float)mine + d.y * ds.y;
+    }
+};
+
+} // namespace
+
+OPS_GEMV_ONE(q4k_gemv, q4k_one, "q4_k")
+
+extern "C" __global__ void __launch_bounds__(ops::ONE_THREADS, OPS_GEMV_ONE_BLOCKS)
+    q4k_gemv_n1_glu(const uint8_t *gate, const uint8_t *up, const uint8_t *chunks, float *y,
+                    uint8_t *out, int k, int gelu)
+{
+    __shared__ float part[32];
+    ops::one_run<q4k_one>(ops::one_glu<q4k_one>{gate, up, y, out, part, k / 256, gelu != 0}, chunks,
+                          k);
+}
+OPS_GEMV_ONE_DESC(q4k_gemv_n1_glu, "q4k_gemv", "q4_k",
+                  "gate and up of 32 rows a block, act(gate) * up and its q8 chunk at the end");

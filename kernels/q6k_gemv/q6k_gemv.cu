@@ -8,6 +8,7 @@
  * within one scale's 16.
  */
 #include "kernels/ops/gemv.cuh"
+#include "kernels/ops/gemv_one.cuh"
 
 namespace
 {
@@ -120,7 +121,63 @@ __device__ __forceinline__ void body(const uint8_t *__restrict__ w,
         .threads = ops::GEMV_THREADS,                                                              \
         .min_sm = 80}
 
-GEMV(1);
 GEMV(2);
 GEMV(4);
 GEMV(8);
+
+namespace
+{
+
+/* The bytes as they come, joined when they are used: fewer registers wait for memory. */
+struct q6k_one {
+    enum { BYTES = 210, LANES = 16 };
+    struct raw {
+        uint32_t l[3], h[3];
+        uint32_t d_off; /* f16 scale; bit 16: the block starts at an odd multiple of 2 */
+        int sc;         /* two scales in its halves */
+    };
+    static __device__ __forceinline__ int place(int c)
+    {
+        return low_first()(c);
+    }
+    static __device__ __forceinline__ int at(int j)
+    {
+        return (j >> 3) * 128 + ((j & 7) >> 2) * 32 + (j & 3) * 8;
+    }
+    static __device__ __forceinline__ void load(raw &r, const uint8_t *b, int j)
+    {
+        const uint32_t off = (uint32_t)(uintptr_t)b & 2;
+        const uint32_t *l = (const uint32_t *)(b - off) + j * 2;
+        const uint32_t *h = (const uint32_t *)(b - off) + 32 + (j >> 3) * 8 + (j & 3) * 2;
+#pragma unroll
+        for (int i = 0; i < 3; i++) {
+            r.l[i] = __ldg(l + i);
+            r.h[i] = __ldg(h + i);
+        }
+        const int8_t *sc = (const int8_t *)b + 192 + at(j) / 16;
+        r.sc = (__ldg(sc) & 0xffff) | __ldg(sc + 4) << 16;
+        r.d_off = __ldg((const unsigned short *)(b + 208)) | off << 15;
+    }
+    static __device__ __forceinline__ float dot(const raw &r, const ops::one_tile *t, int sb, int j)
+    {
+        const uint32_t s = r.d_off >> 16 & 1 ? 16 : 0;
+        const int shift = ((j & 7) >> 2) * 2, c = sb * 8 + (j >> 3) * 4 + ((j & 7) >> 2);
+        const uint2 *q = (const uint2 *)t->q + sb * 32;
+        const uint2 lo = q[j], hi = q[16 + j];
+        const uint32_t l0 = __funnelshift_r(r.l[0], r.l[1], s);
+        const uint32_t l1 = __funnelshift_r(r.l[1], r.l[2], s);
+        const uint32_t h0 = __funnelshift_r(r.h[0], r.h[1], s) >> shift;
+        const uint32_t h1 = __funnelshift_r(r.h[1], r.h[2], s) >> shift;
+        const int dl =
+            __dp4a((int)join(l1, h1), (int)lo.y, __dp4a((int)join(l0, h0), (int)lo.x, 0));
+        const int dh = __dp4a((int)join(l1 >> 4, h1 >> 4), (int)hi.y,
+                              __dp4a((int)join(l0 >> 4, h0 >> 4), (int)hi.x, 0));
+        const float d = ops::half_bits(r.d_off & 0xffff);
+        return t->d[c].x * d * (float)((int)(int16_t)r.sc * dl) +
+               t->d[c + 2].x * d * (float)((r.sc >> 16) * dh);
+    }
+};
+
+} // namespace
+
+OPS_GEMV_ONE(q6k_gemv, q6k_one, "q6_k")

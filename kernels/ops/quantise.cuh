@@ -1,0 +1,72 @@
+/*
+ * Quantising inside other kernels: byte for byte what kernels/q8.c makes.
+ */
+#ifndef KERNELS_OPS_QUANTISE_CUH
+#define KERNELS_OPS_QUANTISE_CUH
+
+#include "kernels/ops/common.cuh"
+
+namespace ops
+{
+
+static __device__ __forceinline__ int quant_one(float x, float da)
+{
+    float v = rintf(__fdiv_rn(x, da));
+    if (!(v >= -127.0f)) v = isnan(v) ? 0.0f : -127.0f;
+    if (v > 127.0f) v = 127.0f;
+    return (int)v;
+}
+
+/* f16 bits of a chunk's scale. */
+static __device__ __forceinline__ unsigned short quant_scale(float amax)
+{
+    return __half_as_ushort(__float2half_rn(fminf(__fdiv_rn(amax, 127.0f), 65504.0f)));
+}
+
+/* fmaxf passes the number when the other is a NaN: a NaN counts as 0, as in the reference. */
+static __device__ __forceinline__ float abs_max(float4 v)
+{
+    float a = fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w)));
+    return fmaxf(a, 0.0f);
+}
+
+/* Eight lanes a chunk, four values a lane (`part` 0..7 of it); `in`: it is stored. All 32 lanes
+ * of a warp call this. */
+static __device__ __forceinline__ void quantise_eight(float4 v, int part, bool in, uint8_t *chunk)
+{
+    float a = abs_max(v);
+    for (int o = 4; o; o >>= 1) a = fmaxf(a, __shfl_xor_sync(~0u, a, o));
+    unsigned short h = quant_scale(a);
+    float da = half_bits(h);
+    uint32_t q = 0;
+    if (da > 0) {
+        q = (quant_one(v.x, da) & 255) | (quant_one(v.y, da) & 255) << 8 |
+            (quant_one(v.z, da) & 255) << 16 | (uint32_t)(quant_one(v.w, da) & 255) << 24;
+    }
+    int sum = __dp4a((int)q, 0x01010101, 0);
+    for (int o = 4; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
+    if (!in) return;
+    uint32_t *out = (uint32_t *)chunk;
+    out[1 + part] = q;
+    if (part == 0) out[0] = h;
+    if (part == 7) out[9] = (uint32_t)sum;
+}
+
+/* A lane a value. */
+static __device__ __forceinline__ void quantise_warp(float v, uint8_t *chunk)
+{
+    int lane = threadIdx.x & 31;
+    float a = fmaxf(fabsf(v), 0.0f);
+    for (int o = 16; o; o >>= 1) a = fmaxf(a, __shfl_xor_sync(~0u, a, o));
+    unsigned short h = quant_scale(a);
+    float da = half_bits(h);
+    int q = da > 0 ? quant_one(v, da) : 0, sum = q;
+    for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
+    chunk[4 + lane] = (uint8_t)q;
+    if (lane == 0) *(uint32_t *)chunk = h;
+    if (lane == 1) *(uint32_t *)(chunk + 36) = (uint32_t)sum;
+}
+
+} // namespace ops
+
+#endif
