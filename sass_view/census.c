@@ -9,49 +9,85 @@
 #include "sass_view/census.h"
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
+/* Rows by the key's address: names are kept for the life of the program, so that most instructions
+ * are counted without looking at text. Rows of equal text are merged at the end. */
 struct table {
     struct census_row *rows;
+    const char **keys; /* of each row */
     size_t nrows, cap;
     uint32_t *slots; /* 1 + row; power-of-two size */
     size_t nslots;
 };
+
+static size_t slot_of(const struct table *t, const char *key)
+{
+    uint64_t h = (uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15);
+    return (size_t)(h >> 32) & (t->nslots - 1);
+}
 
 static bool table_grow(struct table *t)
 {
     size_t cap = t->cap ? t->cap * 2 : 64, nslots = cap * 4;
     struct census_row *rows = realloc(t->rows, cap * sizeof *rows);
     if (rows) t->rows = rows;
+    const char **keys = realloc(t->keys, cap * sizeof *keys);
+    if (keys) t->keys = keys;
     uint32_t *slots = calloc(nslots, sizeof *slots);
-    if (!rows || !slots) {
+    if (!rows || !keys || !slots) {
         free(slots);
         return false;
-    }
-    for (size_t i = 0; i < t->nrows; i++) {
-        size_t s = XXH64(rows[i].key, strlen(rows[i].key), 0) & (nslots - 1);
-        while (slots[s]) s = (s + 1) & (nslots - 1);
-        slots[s] = (uint32_t)i + 1;
     }
     free(t->slots);
     t->slots = slots;
     t->nslots = nslots;
     t->cap = cap;
+    for (size_t i = 0; i < t->nrows; i++) {
+        size_t s = slot_of(t, keys[i]);
+        while (slots[s]) s = (s + 1) & (nslots - 1);
+        slots[s] = (uint32_t)i + 1;
+    }
     return true;
 }
 
 /* The row of `in`'s key, made when it's new; NULL when memory ran out. */
 static struct census_row *table_row(struct table *t, const struct insn *in)
 {
-    if (t->nrows == t->cap && !table_grow(t)) return NULL;
-    size_t s = XXH64(in->key, strlen(in->key), 0) & (t->nslots - 1);
-    for (; t->slots[s]; s = (s + 1) & (t->nslots - 1))
-        if (!strcmp(t->rows[t->slots[s] - 1].key, in->key)) return &t->rows[t->slots[s] - 1];
-    struct census_row *r = &t->rows[t->nrows++];
+    size_t s = 0;
+    if (t->nslots) {
+        for (s = slot_of(t, in->key); t->slots[s]; s = (s + 1) & (t->nslots - 1))
+            if (t->keys[t->slots[s] - 1] == in->key) return &t->rows[t->slots[s] - 1];
+    }
+    if (t->nrows == t->cap) {
+        if (!table_grow(t)) return NULL;
+        for (s = slot_of(t, in->key); t->slots[s];) s = (s + 1) & (t->nslots - 1);
+    }
+    struct census_row *r = &t->rows[t->nrows];
     *r = (struct census_row){.cls = in->cls};
-    memcpy(r->key, in->key, sizeof r->key);
+    memcpy(r->key, in->key, strlen(in->key) + 1);
+    t->keys[t->nrows++] = in->key;
     t->slots[s] = (uint32_t)t->nrows;
     return r;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(((const struct census_row *)a)->key, ((const struct census_row *)b)->key);
+}
+
+/* Different rows of the opcode table, and archs, may give one name. */
+static size_t merge_rows(struct census_row *rows, size_t n)
+{
+    size_t out = 0;
+    if (n) qsort(rows, n, sizeof *rows, by_key);
+    for (size_t i = 0; i < n; i++) {
+        if (!out || strcmp(rows[out - 1].key, rows[i].key)) {
+            rows[out++] = rows[i];
+            continue;
+        }
+        for (int c = 0; c < CENSUS_SCOPES; c++) rows[out - 1].n[c] += rows[i].n[c];
+    }
+    return out;
 }
 
 static int by_count(const void *a, const void *b)
@@ -63,6 +99,8 @@ static int by_count(const void *a, const void *b)
 
 static enum status count_all(struct census *s, const struct flow *f, struct table *t)
 {
+    int32_t last = -1;
+    bool hot = false; /* whether loop `last` lies in the hot one */
     for (uint32_t i = 0; i < f->ninsns; i++) {
         const struct insn *in = &f->insns[i];
         if (f->padding[i]) {
@@ -76,18 +114,20 @@ static enum status count_all(struct census *s, const struct flow *f, struct tabl
         struct census_row *r = table_row(t, in);
         if (!r) return err_set(ERR_NOMEM, "%s: out of memory for the census", s->kernel);
         int32_t loop = f->insn_loop[i];
-        const bool in_scope[CENSUS_SCOPES] = {
-            [CENSUS_ALL] = true,
-            [CENSUS_LOOP] = loop >= 0,
-            [CENSUS_HOT] = f->hot >= 0 && flow_in_loop(f, loop, f->hot),
-        };
-        for (int c = 0; c < CENSUS_SCOPES; c++) {
-            r->n[c] += in_scope[c];
-            s->classes[in->cls][c] += in_scope[c];
-            s->sum[c] += in_scope[c];
+        if (loop != last) {
+            last = loop;
+            hot = f->hot >= 0 && flow_in_loop(f, loop, f->hot);
+        }
+        /* Scopes lie in each other: hot inside loop inside all. */
+        int scopes = loop < 0 ? CENSUS_LOOP : hot ? CENSUS_SCOPES : CENSUS_HOT;
+        for (int c = 0; c < scopes; c++) {
+            r->n[c]++;
+            s->classes[in->cls][c]++;
         }
         if (in->flags & INSN_UNKNOWN) s->unknown++;
     }
+    for (int k = 0; k < INSN_CLASSES; k++)
+        for (int c = 0; c < CENSUS_SCOPES; c++) s->sum[c] += s->classes[k][c];
     s->total = s->sum[CENSUS_ALL];
     return OK;
 }
@@ -126,10 +166,11 @@ enum status census_make(struct census *out, const struct cubin *c, const struct 
     if (f.hot >= 0) out->hot = f.loops[f.hot];
     st = count_all(out, &f, &t);
     out->rows = t.rows;
-    out->nrows = t.nrows;
-    if (t.nrows) qsort(t.rows, t.nrows, sizeof *t.rows, by_count);
+    out->nrows = merge_rows(t.rows, t.nrows);
+    if (out->nrows) qsort(t.rows, out->nrows, sizeof *t.rows, by_count);
 out:
     free(t.slots);
+    free(t.keys);
     flow_free(&f);
     if (st) census_free(out);
     return st;

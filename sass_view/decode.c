@@ -8,6 +8,7 @@
 #include "sass_view/decode.h"
 #include "sass_view/decode_priv.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,9 +55,50 @@ static const struct opcode opcodes[] = {
 };
 enum { NOPCODES = sizeof opcodes / sizeof opcodes[0] };
 
+/* Names are made when they are first met and kept: names[first + number], with a row's number given
+ * by the bits that its rule reads. Whoever makes one first wins, so that threads need no lock. */
+struct row_names {
+    uint32_t first;
+    bool guard_uniform;
+};
+static struct row_names row_names[NOPCODES];
+static _Atomic(struct insn_name *) *names;
+static _Atomic(struct insn_name *) unknown_names[8192];
+static struct insn_name no_memory = {.key = "?", .mnemonic = "?", .cls = INSN_CLASS_UNKNOWN};
+
+static unsigned select_bits(const struct select *s)
+{
+    unsigned bits = s->special ? 3 : 0;
+    for (int i = 0; i < SELECT_FIELDS; i++) bits += s->field[i].n;
+    return bits;
+}
+
+/* The uniform datapath's own operations are guarded by uniform predicates; those that cross over
+ * from the vector side (R2UR) by ordinary ones. */
+static bool has_uniform_guard(const struct opcode *op)
+{
+    bool own =
+        op->mnemonic[0] == 'U' && (op->cls == INSN_CLASS_UNIFORM || op->cls == INSN_CLASS_ASYNC ||
+                                   op->cls == INSN_CLASS_CONSTANT || op->cls == INSN_CLASS_TENSOR);
+    return own || !strcmp(op->mnemonic, "LDCU");
+}
+
+static void make_rows(void)
+{
+    uint32_t n = 0;
+    for (unsigned i = 0; i < NOPCODES; i++) {
+        row_names[i] =
+            (struct row_names){.first = n, .guard_uniform = has_uniform_guard(&opcodes[i])};
+        n += 1u << select_bits(insn_select((enum insn_rule)opcodes[i].rule));
+    }
+    names = calloc(n, sizeof *names);
+}
+
 bool decoder_init(struct decoder *d, int sm)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     bool any = false;
+    pthread_once(&once, make_rows);
     *d = (struct decoder){.sm = sm};
     for (unsigned i = 0; i < NOPCODES; i++) {
         const struct opcode *op = &opcodes[i];
@@ -85,22 +127,50 @@ const struct decoder *decoder_get(int sm)
     return d;
 }
 
-static uint64_t load64(const uint8_t *p)
+static inline uint64_t load64(const uint8_t *p)
 {
-    uint64_t v = 0;
-    for (int i = 7; i >= 0; i--) v = v << 8 | p[i];
-    return v;
+    return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24 |
+           (uint64_t)p[4] << 32 | (uint64_t)p[5] << 40 | (uint64_t)p[6] << 48 |
+           (uint64_t)p[7] << 56;
 }
 
-static void decode_unknown(struct insn *in)
+/* Puts a name into its place, unless another thread did; the one that is there. */
+static const struct insn_name *keep(_Atomic(struct insn_name *) *place,
+                                    const struct insn_name *made)
 {
-    in->flags = INSN_UNKNOWN;
-    in->cls = INSN_CLASS_UNKNOWN;
-    in->mnemonic = "?";
-    snprintf(in->key, sizeof in->key, "?0x%04x", in->code);
+    struct insn_name *mine = malloc(sizeof *mine), *there = NULL;
+    if (!mine) return &no_memory;
+    *mine = *made;
+    if (atomic_compare_exchange_strong(place, &there, mine)) return mine;
+    free(mine);
+    return there;
 }
 
-static void decode_control(struct insn *in)
+static const struct insn_name *unknown_name(uint16_t code)
+{
+    const struct insn_name *n = atomic_load_explicit(&unknown_names[code], memory_order_acquire);
+    if (n) return n;
+    struct insn_name made = {.mnemonic = "?", .flags = INSN_UNKNOWN, .cls = INSN_CLASS_UNKNOWN};
+    snprintf(made.key, sizeof made.key, "?0x%04x", code);
+    return keep(&unknown_names[code], &made);
+}
+
+static const struct insn_name *known_name(const struct insn *in, unsigned row)
+{
+    const struct select *s = insn_select((enum insn_rule)opcodes[row].rule);
+    unsigned number = s->special ? s->special(in->sm, in->lo, in->hi) : 0;
+    for (int i = 0; i < SELECT_FIELDS && s->field[i].n; i++)
+        number =
+            number << s->field[i].n | (unsigned)insn_bits(in, s->field[i].first, s->field[i].n);
+    _Atomic(struct insn_name *) *place = &names[row_names[row].first + number];
+    const struct insn_name *n = atomic_load_explicit(place, memory_order_acquire);
+    if (n) return n;
+    struct draft d = {.op = &opcodes[row], .sm = in->sm, .lo = in->lo, .hi = in->hi};
+    insn_make_name(&d);
+    return keep(place, &d.name);
+}
+
+static inline void decode_control(struct insn *in)
 {
     in->ctl = (struct insn_ctl){
         .stall = (uint8_t)insn_bits(in, 105, 4),
@@ -110,16 +180,6 @@ static void decode_control(struct insn *in)
         .wait_mask = (uint8_t)insn_bits(in, 116, 6),
         .reuse = (uint8_t)insn_bits(in, 122, 3),
     };
-}
-
-/* The uniform datapath's own operations are guarded by uniform predicates; those that cross over
- * from the vector side (R2UR) by ordinary ones. */
-static bool has_uniform_guard(const struct opcode *op)
-{
-    bool own =
-        op->mnemonic[0] == 'U' && (op->cls == INSN_CLASS_UNIFORM || op->cls == INSN_CLASS_ASYNC ||
-                                   op->cls == INSN_CLASS_CONSTANT || op->cls == INSN_CLASS_TENSOR);
-    return own || !strcmp(op->mnemonic, "LDCU");
 }
 
 void insn_decode(const struct decoder *d, const uint8_t *code, uint32_t offset, struct insn *out)
@@ -141,16 +201,16 @@ void insn_decode(const struct decoder *d, const uint8_t *code, uint32_t offset, 
     };
     decode_control(out);
     unsigned row = d->row[out->code];
-    if (!row) {
-        decode_unknown(out);
-        return;
-    }
-    const struct opcode *op = &opcodes[row - 1];
-    out->op = op;
-    out->mnemonic = op->mnemonic;
-    out->cls = op->cls;
-    out->guard_uniform = has_uniform_guard(op);
-    insn_apply_rule(out);
+    const struct insn_name *n = row && names ? known_name(out, row - 1) : unknown_name(out->code);
+    out->mnemonic = n->mnemonic;
+    out->key = n->key;
+    out->cls = n->cls;
+    out->width = n->width;
+    out->flags = n->flags;
+    if (!row) return;
+    out->op = &opcodes[row - 1];
+    out->guard_uniform = row_names[row - 1].guard_uniform;
+    if (out->op->rule >= RULE_FLOW_FIRST) insn_apply_rule(out, (enum insn_rule)out->op->rule);
 }
 
 char *insn_guard_text(const struct insn *in, char *buf, size_t size)

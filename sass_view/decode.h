@@ -100,7 +100,8 @@ struct insn {
     struct insn_ctl ctl;
     const struct opcode *op; /* row of the table; NULL for an unknown one */
     const char *mnemonic;    /* static; "?" for an unknown one */
-    char key[INSN_KEY_MAX];
+    const char *key; /* shorter than INSN_KEY_MAX; lives as long as the program. Equal pointers
+                      * are equal keys, but equal keys may have several pointers */
     uint64_t lo, hi; /* the instruction word */
 };
 
