@@ -13,7 +13,7 @@ static const char *const SYMBOLS[CUDA_KERNELS] = {
 #undef CUDA_KERNEL
 };
 
-static const char FAMILY[] = "q4k_gemm";
+static const char FAMILY[] = "q4k_gemm", FAMILY6[] = "q6k_gemm";
 
 static uint32_t known(int v)
 {
@@ -74,6 +74,7 @@ enum status cuda_kernels_open(struct backend *b)
     if (st == OK) st = launcher_open(&b->launcher, b->drv, b->dev, b->reg);
     if (st != OK) return st;
     b->gemm = first_gemm(b->reg);
+    b->gemm6 = b->kernel[CUDA_Q6K_GEMM];
     b->n_kernels = (uint32_t)registry_count(b->reg);
     b->infos = calloc(b->n_kernels, sizeof *b->infos);
     b->occupancy = calloc(b->n_kernels, sizeof *b->occupancy);
@@ -119,15 +120,22 @@ static enum status usable(const struct backend *b, const struct variant *v)
     if ((int)v->desc.min_sm > lim->sm)
         return err_set(ERR_UNAVAILABLE, "%s needs sm_%u, this GPU is sm_%d", v->kernel,
                        v->desc.min_sm, lim->sm);
-    if (strcmp(v->desc.layout_b, "q4_k") || strcmp(v->desc.layout_a, "q8_chunk40"))
+    bool bf16 = !strcmp(v->desc.layout_a, "bf16");
+    const char *weights = strcmp(v->family, FAMILY6) ? "q4_k" : "q6_k";
+    if (strcmp(v->desc.layout_b, weights) || (!bf16 && strcmp(v->desc.layout_a, "q8_chunk40")))
         return err_set(ERR_UNAVAILABLE,
-                       "%s wants %s weights and %s activations; the engine holds q4_k and "
-                       "q8_chunk40 (kcheck runs it)",
-                       v->kernel, v->desc.layout_b, v->desc.layout_a);
+                       "%s wants %s weights and %s activations; the engine holds %s and makes "
+                       "q8_chunk40 and bf16 (kcheck runs it)",
+                       v->kernel, v->desc.layout_b, v->desc.layout_a, weights);
+    /* No fallback reads bf16 activations: refused now, not at the first launch. */
+    if (bf16 && (int)v->dyn_smem > lim->smem_optin)
+        return err_set(ERR_UNAVAILABLE, "%s needs %u bytes of shared memory a block, %s grants %d",
+                       v->kernel, v->dyn_smem, lim->lowered ? "SASSTOP_SMEM_LIMIT" : "this GPU",
+                       lim->smem_optin);
     return OK;
 }
 
-/* Families but q4k_gemm have one way here; naming it is fine. */
+/* Families but the GEMMs have one way here; naming it is fine. */
 static enum status select_other(const struct backend *b, const char *family, const char *variant)
 {
     bool there = false;
@@ -142,7 +150,8 @@ static enum status select_other(const struct backend *b, const char *family, con
 
 enum status cuda_select(struct backend *b, const char *family, const char *variant, uint32_t kd)
 {
-    if (strcmp(family, FAMILY)) return select_other(b, family, variant);
+    bool six = !strcmp(family, FAMILY6);
+    if (!six && strcmp(family, FAMILY)) return select_other(b, family, variant);
     const struct variant *v = registry_find_kd(b->reg, family, variant, (int)kd);
     if (!v)
         return err_set(ERR_USAGE,
@@ -151,7 +160,10 @@ enum status cuda_select(struct backend *b, const char *family, const char *varia
                        family, variant, kd);
     enum status st = usable(b, v);
     if (st != OK) return st;
-    b->gemm = v;
+    if (six)
+        b->gemm6 = v;
+    else
+        b->gemm = v;
     b->proven[v->index] = false; /* its next launch is waited for, so that a fault has a name */
     cuda_graph_drop(b);
     return OK;
@@ -163,6 +175,11 @@ bool cuda_selected(struct backend *b, const char *family, const char **variant, 
         if (!b->gemm) return false;
         *variant = b->gemm->name;
         *kd = known(b->gemm->kd);
+        return true;
+    }
+    if (!strcmp(family, FAMILY6)) {
+        *variant = b->gemm6->name;
+        *kd = known(b->gemm6->kd);
         return true;
     }
     for (uint32_t i = 0; i < b->n_kernels; i++) {

@@ -71,7 +71,7 @@ enum status cuda_quantise(struct backend *b, const struct op *op)
 {
     uint32_t k = op->w->k;
     uint64_t chunks = (uint64_t)op->n * (k / Q8_CHUNK);
-    if (b->q8_of == op->x.addr && b->q8_n == op->n && b->q8_k == k) return OK;
+    if (!b->q8_bf16 && b->q8_of == op->x.addr && b->q8_n == op->n && b->q8_k == k) return OK;
     if (chunks > INT_MAX / Q8_CHUNK_BYTES)
         return err_set(ERR_LIMIT, "%s: %u tokens x %u values are more than a step takes", op->role,
                        op->n, k);
@@ -100,6 +100,7 @@ void cuda_q8_holds(struct backend *b, uint64_t x, uint32_t n, uint32_t k)
     b->q8_of = x;
     b->q8_n = n;
     b->q8_k = k;
+    b->q8_bf16 = false;
 }
 
 bool cuda_is_quantised(const struct weight *w)
@@ -131,6 +132,9 @@ static enum status pick(const struct backend *b, const struct op *op, const stru
     } else if (n <= OPS_GEMV_MAX) {
         l->v = b->kernel[kinds->gemv[n == 1 ? 0 : n == 2 ? 1 : n <= 4 ? 2 : 3]];
         l->grid[0] = (m + kinds->gemv_rows - 1) / kinds->gemv_rows;
+    } else if (cuda_wants_bf16(b, op)) {
+        l->v = cuda_chosen(b, op);
+        l->gemm = true;
     } else if (kinds->gemm >= 0) {
         l->v = b->kernel[kinds->gemm];
         l->grid[0] = (m + OPS_GEMM_TILE - 1) / OPS_GEMM_TILE;
@@ -192,13 +196,15 @@ enum status cuda_matmul(struct backend *b, const struct op *op)
     enum status st = check(op);
     if (st != OK) return st;
     const struct kinds *kinds = &KINDS[op->w->type];
-    if (kinds->quantised && (st = cuda_quantise(b, op)) != OK) return st;
+    bool bf16 = cuda_wants_bf16(b, op);
+    if (kinds->quantised && (st = bf16 ? cuda_to_bf16(b, op) : cuda_quantise(b, op)) != OK)
+        return st;
 
     int m = (int)op->w->m, n = (int)op->n, k = (int)op->w->k;
     drv_ptr w = op->w->data.addr, x = kinds->quantised ? b->q8.p : op->x.addr, y = op->y.addr;
     void *args[] = {&w, &x, &y, &m, &n, &k};
     double row = (double)quant_row_bytes((enum quant_type)op->w->type, op->w->k);
-    double act = kinds->quantised ? Q8_CHUNK_BYTES / 32.0 : 4.0;
+    double act = bf16 ? 2.0 : kinds->quantised ? Q8_CHUNK_BYTES / 32.0 : 4.0;
     struct cuda_launch l = {.op = op,
                             .grid = {1, 1, 1},
                             .dyn_smem = -1,

@@ -78,9 +78,10 @@ struct backend {
     struct registry *reg;
     struct launcher *launcher;
     const struct variant *kernel[CUDA_KERNELS];
-    const struct variant *gemm; /* selected of q4k_gemm; NULL when there is none */
-    char gemm_why[LAUNCH_WHY];  /* of its last fallback */
-    struct kernel_info *infos;  /* by registry index */
+    const struct variant *gemm;  /* selected of q4k_gemm; NULL when there is none */
+    const struct variant *gemm6; /* selected of q6k_gemm */
+    char gemm_why[LAUNCH_WHY];   /* of its last fallback */
+    struct kernel_info *infos;   /* by registry index */
     struct cuda_occupancy *occupancy;
     bool *proven; /* by registry index: has run to its end once */
     uint32_t n_kernels;
@@ -96,6 +97,7 @@ struct backend {
     struct cuda_scratch q8, q8_next, attn; /* q8_next: written while q8 is read; then they swap */
     uint64_t q8_of;                        /* address whose activations q8 holds now, 0 = none */
     uint32_t q8_n, q8_k;
+    bool q8_bf16;               /* it holds them as bf16, see cuda_bf16.c */
     drv_ptr state, parts, best; /* struct ops_state, argmax's scratch, struct ops_argmax */
     uint32_t *host_state;       /* pinned: ops_state with max_tokens tokens */
     struct ops_argmax *host_best;
@@ -128,6 +130,12 @@ enum status cuda_run_op(struct backend *b, const struct op *op);
 enum status cuda_matmul(struct backend *b, const struct op *op);
 enum status cuda_quantise(struct backend *b,
                           const struct op *op); /* a product's input, if needed */
+/* cuda_bf16.c: the selected GEMM's way with a product's weights, NULL when its type has but one;
+ * whether it wants bf16 activations; those, in q8's place. */
+const struct variant *cuda_chosen(const struct backend *b, const struct op *op);
+bool cuda_wants_bf16(const struct backend *b, const struct op *op);
+enum status cuda_to_bf16(struct backend *b, const struct op *op);
+
 /* q8 holds the chunks of the activations at x from now on. */
 void cuda_q8_holds(struct backend *b, uint64_t x, uint32_t n, uint32_t k);
 bool cuda_is_quantised(const struct weight *w);
