@@ -7,7 +7,8 @@
 # rounding edge then takes the neighbouring int8. Rounding to int8 has itself an NMSE of
 # (amax / (127 rms))^2 / 12, near 5e-5 where a chunk's largest value is 3 rms; so 1e-4 would take every
 # activation on its edge, and a wrong kernel gives 1e-2 and more. A divergence of tokens is explained
-# only below a logit gap of 0.05.
+# only below a logit gap of 0.05. The bf16 kernels (hopper_*) lack the CPU's rounding to int8 where a prompt is
+# read, once in each product: a few times 5e-5, so 1e-3 for them; their tokens are not held to the CPU's.
 set -u
 cd "$(dirname "$0")/../.."
 B=${B:-build}
@@ -67,7 +68,9 @@ model() { # model SPEC PROMPT
             case $line in *"has no variant"* | *"needs sm_"* | *" wants "*) echo "S $at: $line" ;; *) echo "F $at: $line" ;; esac
             continue
         fi
-        if line=$("$compare" logits "$tmp/ref" "$tmp/got" $nmse); then echo "P $at: $line"; else echo "F $at: $line"; fi
+        case $n in hopper_*) limit=1e-3 ;; *) limit=$nmse ;; esac
+        if line=$("$compare" logits "$tmp/ref" "$tmp/got" $limit); then echo "P $at: $line"; else echo "F $at: $line"; fi
+        case $n in hopper_*) continue ;; esac
         if line=$(tokens cuda "$tmp/got.tok" --model "$spec" --prompt "$text" --variant "$n" --kd "$kd") &&
             line=$("$compare" tokens "$tmp/ref.tok" "$tmp/got.tok" 32 $gap); then echo "P $at: $line"; else echo "F $at: $line"; fi
     done >"$tmp/lines"
