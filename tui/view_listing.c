@@ -2,6 +2,7 @@
  * Listing: the machine code of the selected kernel. Jumps as arrows in the margin, loops by depth,
  * control fields, source lines when the cubin has a line table; the keys are perf annotate's.
  */
+#include "sass_view/vendor.h"
 #include "tui/code.h"
 #include "tui/listing.h"
 #include "tui/source_text.h"
@@ -24,6 +25,8 @@ struct listing_view {
     bool no_arrows, no_control, no_source;
     uint64_t shown; /* code hash that the rows were made for */
     struct source_text source;
+    struct vendor_text vendor; /* shown instead of our text while it has lines */
+    bool own_text;             /* the user, or a script, wants ours */
 };
 
 static void listing_init(void *data)
@@ -38,6 +41,7 @@ static void listing_done(void *data)
     struct listing_view *v = data;
     code_free(&v->code);
     source_text_free(&v->source);
+    vendor_free(&v->vendor);
     pane_free(&v->search);
     free(v->row_insn);
 }
@@ -104,12 +108,17 @@ static void go_hottest(struct app *a, struct listing_view *v)
             "the hot loop, chosen by structure: the deepest with tensor instructions");
 }
 
+static const char *text_of(const struct listing_view *v, int32_t i, char *buf, size_t size)
+{
+    if (v->vendor.line && (uint32_t)i < v->vendor.n && v->vendor.line[i]) return v->vendor.line[i];
+    return insn_text(&v->code.flow.insns[i], buf, size);
+}
+
 static bool row_holds(const struct listing_view *v, uint32_t row, const char *what)
 {
-    char text[200];
-    if (v->row_insn[row] < 0) return false;
-    return strstr(insn_text(&v->code.flow.insns[v->row_insn[row]], text, sizeof text), what) !=
-           NULL;
+    char buf[200];
+    return v->row_insn[row] >= 0 &&
+           strstr(text_of(v, v->row_insn[row], buf, sizeof buf), what) != NULL;
 }
 
 static void find(struct app *a, struct listing_view *v, int step);
@@ -123,6 +132,15 @@ static void find_typed(struct app *a, struct listing_view *v)
     if (strncmp(v->sought, "0x", 2) || v->sought[2]) find(a, v, 1);
 }
 
+/* Scripts show our own text, so that a screen is the same everywhere. */
+static void load_vendor(struct app *a, struct listing_view *v)
+{
+    vendor_free(&v->vendor);
+    if (v->own_text || a->options->script || !vendor_installed()) return;
+    if (vendor_read(&v->vendor, &v->code.cubin, v->code.kernel) != OK)
+        app_say(a, ROLE_WARN, "%s", err_msg());
+}
+
 static void listing_update(struct app *a, void *data)
 {
     struct listing_view *v = data;
@@ -133,8 +151,10 @@ static void listing_update(struct app *a, void *data)
         v->shown = v->code.code_hash;
         v->at = v->top = v->nback = 0;
         v->nrows = 0;
+        vendor_free(&v->vendor);
         if (v->code.ok) {
             make_rows(v);
+            load_vendor(a, v);
             if (v->code.flow.hot >= 0)
                 v->at = row_of(v, v->code.flow.loops[v->code.flow.hot].head / INSN_BYTES);
             v->top = v->at > 4 ? v->at - 4 : 0;
@@ -199,10 +219,10 @@ static void draw_insn(struct app *a, const struct listing_view *v, int x, int y,
         x += CONTROL_W;
         w -= CONTROL_W;
     }
-    insn_text(in, text, sizeof text);
-    canvas_text(c, x, y, w, insn_role(in, f->padding[i]), text);
-    if (v->search.filter[0] && strstr(text, v->search.filter))
-        canvas_restyle(c, x, y, text_columns(text) < w ? text_columns(text) : w, -1, STYLE_UNDER);
+    const char *words = text_of(v, i, text, sizeof text);
+    canvas_text(c, x, y, w, insn_role(in, f->padding[i]), words);
+    if (v->search.filter[0] && strstr(words, v->search.filter))
+        canvas_restyle(c, x, y, text_columns(words) < w ? text_columns(words) : w, -1, STYLE_UNDER);
 }
 
 static void draw_none(struct app *a, const struct listing_view *v, struct area area)
@@ -355,6 +375,14 @@ static bool listing_request(struct app *a, void *data, enum request r)
         return true;
     case REQ_ORDER:
         v->no_control = !v->no_control;
+        return true;
+    case REQ_MODE:
+        v->own_text = v->vendor.line != NULL;
+        load_vendor(a, v);
+        app_say(a, ROLE_TEXT,
+                v->vendor.line       ? "nvdisasm's text"
+                : vendor_installed() ? "our own text"
+                                     : "our own text: nvdisasm isn't installed");
         return true;
     case REQ_HOTTEST:
         go_hottest(a, v);

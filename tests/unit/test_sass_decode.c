@@ -2,6 +2,7 @@
  * with. */
 #include "sass_view/decode.h"
 #include "sass_view/decode_priv.h"
+#include "sass_view/vendor.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -278,6 +279,51 @@ static void every_opcode_decodes(void **state)
     assert_true(rows > 200);
 }
 
+static void vendor_lines(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *text;
+        uint32_t offset;
+    } rows[] = {
+        {"        /*0040*/              @!P0 BRA `(.L_x_3) ;", "@!P0 BRA `(.L_x_3)", 0x40},
+        {"        /*1a0*/  { LDS.64 R4, [R2] ;   /* 0x1 */", "LDS.64 R4, [R2]", 0x1a0},
+        {".L_x_3:", NULL, 0},
+        {"        /*0040*/", NULL, 0},
+        {"  /* 0x000fe20003f06070 */", NULL, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[64];
+        uint32_t off = 0;
+        bool is = vendor_line(rows[i].line, &off, text, sizeof text);
+        assert_int_equal(is, rows[i].text != NULL);
+        if (!is) continue;
+        assert_string_equal(text, rows[i].text);
+        assert_int_equal(off, rows[i].offset);
+    }
+}
+
+/* What is installed gives a line an instruction; what isn't says so. */
+static void vendor_text_of_a_kernel(void **state)
+{
+    (void)state;
+    struct cubin c;
+    struct vendor_text t;
+    if (cubin_open_file(&c, "tests/fixtures/sass/tiny_sm_90a.cubin")) fail_msg("%s", err_msg());
+    const struct cubin_kernel *k = cubin_find_kernel(&c, "tiny_kd4");
+    enum status st = vendor_read(&t, &c, k);
+    if (!vendor_installed()) {
+        assert_int_equal(st, ERR_UNAVAILABLE);
+        assert_non_null(strstr(err_msg(), "isn't installed"));
+    } else {
+        if (st) fail_msg("%s", err_msg());
+        assert_int_equal(t.n, k->code_size / INSN_BYTES);
+        for (uint32_t i = 0; i < t.n; i++) assert_non_null(t.line[i]);
+    }
+    vendor_free(&t);
+    cubin_close(&c);
+}
+
 static uint64_t next_random(uint64_t *s)
 {
     *s = *s * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -329,6 +375,8 @@ int main(void)
         cmocka_unit_test(control_fields),
         cmocka_unit_test(every_opcode_decodes),
         cmocka_unit_test(names_depend_on_the_selected_bits_alone),
+        cmocka_unit_test(vendor_lines),
+        cmocka_unit_test(vendor_text_of_a_kernel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
