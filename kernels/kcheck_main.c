@@ -13,11 +13,11 @@
 #include <string.h>
 
 struct options {
-    const char *variant, *arch, *cubins;
+    const char *variant, *arch, *cubins, *variants, *against;
     struct shape shapes[CHECK_SHAPES_MAX];
     int n_shapes, repeat, limit_s, blocks;
     uint64_t seed;
-    bool all, json, list, broken, bench, serve;
+    bool all, json, csv, list, broken, bench, serve, fragments;
 };
 
 static const char usage_text[] =
@@ -28,14 +28,19 @@ static const char usage_text[] =
     "  --shapes M,N,K;...  output rows, tokens, inner dimension; default: the family's list\n"
     "  --seed S            of the inputs (default 1)\n"
     "  --repeat R          fresh seeds a shape (default 1)\n"
-    "  --bench             time each sound shape as well\n"
+    "  --bench             time each sound shape as well: cold (inputs rotated over 4x the L2), "
+    "hot\n"
+    "  --against NAME      with it: ratio to that kernel's time, the two in turns\n"
     "  --include-broken    also those that are wrong on purpose: each must be caught\n"
     "  --limit S           seconds without a sign of life that count as a hang (default 20)\n"
     "  --json              one JSON object a variant and line\n"
+    "  --csv               one row a shape\n"
+    "  --fragments         sweep B fragments unpacked in registers against ldmatrix's; no GPU\n"
     "  --list              what is there, without a GPU; --arch 90a chooses\n"
     "  --serve             time --variant on one shape, once a line of stdin, as JSON\n"
     "  --blocks N          with it: N blocks a SM, by padding shared memory\n"
     "  --cubins DIR        kernels from there\n"
+    "  --variants DIR      and your own: DIR/*.cubin, by their descriptors alone\n"
     "  --version, --help\n"
     "Exit status: 0 all sound, 1 not, 2 usage, 3 no GPU or no kernels for it.\n";
 
@@ -65,7 +70,19 @@ static enum status parse_shapes(const char *s, struct options *o)
     return o->n_shapes ? OK : err_set(ERR_USAGE, "--shapes is empty");
 }
 
-enum { OPT_BROKEN = 256, OPT_LIMIT, OPT_ARCH, OPT_VERSION, OPT_SERVE, OPT_BLOCKS, OPT_CUBINS };
+enum {
+    OPT_BROKEN = 256,
+    OPT_LIMIT,
+    OPT_ARCH,
+    OPT_VERSION,
+    OPT_SERVE,
+    OPT_BLOCKS,
+    OPT_CUBINS,
+    OPT_AGAINST,
+    OPT_CSV,
+    OPT_FRAGMENTS,
+    OPT_VARIANTS
+};
 
 static const struct option long_options[] = {
     {"all", no_argument, NULL, 'a'},
@@ -76,6 +93,10 @@ static const struct option long_options[] = {
     {"json", no_argument, NULL, 'j'},
     {"list", no_argument, NULL, 'l'},
     {"bench", no_argument, NULL, 'b'},
+    {"against", required_argument, NULL, OPT_AGAINST},
+    {"csv", no_argument, NULL, OPT_CSV},
+    {"fragments", no_argument, NULL, OPT_FRAGMENTS},
+    {"variants", required_argument, NULL, OPT_VARIANTS},
     {"include-broken", no_argument, NULL, OPT_BROKEN},
     {"limit", required_argument, NULL, OPT_LIMIT},
     {"arch", required_argument, NULL, OPT_ARCH},
@@ -131,6 +152,18 @@ static enum status take_option(struct options *o, int c)
         return OK;
     case OPT_LIMIT:
         return take_number("limit", optarg, &o->limit_s);
+    case OPT_AGAINST:
+        o->against = optarg;
+        return OK;
+    case OPT_CSV:
+        o->csv = true;
+        return OK;
+    case OPT_FRAGMENTS:
+        o->fragments = true;
+        return OK;
+    case OPT_VARIANTS:
+        o->variants = optarg;
+        return OK;
     case OPT_ARCH:
         o->arch = optarg;
         return OK;
@@ -164,6 +197,8 @@ static enum status parse(int argc, char **argv, struct options *o)
     if (optind < argc) return err_set(ERR_USAGE, "what is \"%s\"? see kcheck --help", argv[optind]);
     if (o->serve && (!o->variant || o->n_shapes != 1))
         return err_set(ERR_USAGE, "--serve wants --variant NAME and one shape");
+    if (o->json && o->csv) return err_set(ERR_USAGE, "--json or --csv, not both");
+    if (o->against && !o->bench) return err_set(ERR_USAGE, "--against goes with --bench");
     if (o->variant && o->all) return err_set(ERR_USAGE, "--all or --variant, not both");
     return OK;
 }
@@ -176,6 +211,25 @@ static enum status probe(int limit_s, struct check_report *r)
     if (st == OK && r->sm == 0)
         st = err_set(ERR_UNAVAILABLE, "the GPU did not answer; see nvidia-smi");
     return st;
+}
+
+/* What the bench holds v against: of v's family, or nothing. */
+static const struct variant *against_of(const struct options *o, const struct registry *reg,
+                                        const struct variant *v)
+{
+    const struct variant *a = o->against ? registry_find(reg, o->against) : NULL;
+    return a && !strcmp(a->family, v->family) ? a : NULL;
+}
+
+static enum status print_report(const struct options *o, const struct check_report *r,
+                                const struct variant *against)
+{
+    if (o->json) return check_print_json(r);
+    if (o->csv)
+        check_print_csv(r, against);
+    else
+        check_print_text(r);
+    return OK;
 }
 
 static enum status check_one(const struct options *o, const struct registry *reg,
@@ -191,13 +245,12 @@ static enum status check_one(const struct options *o, const struct registry *reg
         .seed = o->seed,
         .repeat = o->repeat,
         .bench = o->bench,
+        .against = against_of(o, reg, v),
     };
     enum status st = check_watch(&job, o->limit_s, &report);
     if (st != OK) return st;
     *ok = report.ok;
-    if (o->json) return check_print_json(&report);
-    check_print_text(&report);
-    return OK;
+    return print_report(o, &report, job.against);
 }
 
 static enum status check_pass(const struct options *o, const struct registry *reg, bool broken,
@@ -238,14 +291,18 @@ static int run(const struct options *o)
     struct registry *reg = NULL;
     int bad = 0, done = 0;
     bool broken = o->broken || (o->variant && !strncmp(o->variant, "broken_", 7));
-    struct registry_options ro = {.dir = o->cubins, .include_broken = broken, .arch = o->arch};
+    struct registry_options ro = {
+        .dir = o->cubins, .include_broken = broken, .arch = o->arch, .extra = o->variants};
     enum status st = o->list ? OK : probe(o->limit_s, &device);
     ro.sm = device.sm;
     if (st == OK) st = registry_open(&ro, &reg);
+    if (st == OK && o->against && !registry_find(reg, o->against))
+        st = err_set(ERR_USAGE, "no kernel %s to hold others against", o->against);
+    if (st == OK && o->csv && !o->list) check_print_csv_head();
     if (st == OK && o->list) check_print_list(reg);
     if (st == OK && !o->list) st = check_all(o, reg, &bad, &done);
     if (st != OK) fprintf(stderr, "kcheck: %s\n", err_msg());
-    if (st == OK && !o->list && !o->json)
+    if (st == OK && !o->list && !o->json && !o->csv)
         printf("%d variants on %s: %d as they should be, %d not\n", done, device.device, done - bad,
                bad);
     registry_close(reg);
@@ -259,6 +316,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "kcheck: %s\n", err_msg());
         return EXIT_USAGE;
     }
+    if (o.fragments) return check_fragments(true) ? EXIT_FAILED : EXIT_OK;
     if (o.serve) {
         struct serve_options so = {
             .kernel = o.variant, .cubins = o.cubins, .shape = o.shapes[0], .blocks = o.blocks};

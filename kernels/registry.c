@@ -144,6 +144,9 @@ enum status registry_open(const struct registry_options *opt, struct registry **
     enum status st = find_dir(opt->dir, r->dir, sizeof r->dir);
     if (st == OK) st = choose_archs(opt, r->dir, archs, order, &n);
     if (st == OK) st = registry_scan(r, (const char(*)[REGISTRY_ARCH])archs, order, n, broken);
+    const char *extra = opt->extra ? opt->extra : getenv("SASSTOP_VARIANTS");
+    if (st == OK && extra && *extra)
+        st = registry_scan_flat(r, extra, (const char(*)[REGISTRY_ARCH])archs, order, n, opt->sm);
     if (st == OK && r->n == 0)
         st = err_set(ERR_UNAVAILABLE, "no kernel in %s could be read%s%s", r->dir,
                      r->n_notes ? ": " : "", r->n_notes ? r->notes[0] : "");

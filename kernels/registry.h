@@ -6,6 +6,9 @@
  * file the first architecture in load order that has it is taken: exact with suffix (sm_90a),
  * exact (sm_90), same major and lower minor (sm_86 -> sm_80), nearest first.
  *
+ * A user's own kernels, built elsewhere, come from one flat folder: EXTRA/NAME.cubin, family and
+ * all by their descriptors alone; a cubin that doesn't run on the architecture in use is left out.
+ *
  * The registry owns everything that it hands out, entries live until registry_close(). After
  * opening it is read-only: any thread may read. A file that can't be used is left out and named in
  * registry_note(); it never fails the rest.
@@ -51,6 +54,7 @@ struct registry_options {
     int sm;              /* 10 * major + minor of the device; 0: no device, see registry_open */
     const char *arch;    /* "90a": only this directory, whatever `sm` is; NULL: by load order */
     bool include_broken; /* $SASSTOP_ALLOW_BROKEN=1 does the same */
+    const char *extra;   /* a user's own cubins, see above; NULL: $SASSTOP_VARIANTS, or none */
 };
 
 /* Without a device (sm 0) and without `arch`, the highest architecture present is read, so that a

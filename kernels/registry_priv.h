@@ -32,6 +32,11 @@ struct registry {
 enum status registry_scan(struct registry *r, const char (*archs)[REGISTRY_ARCH], const int *order,
                           int n, bool include_broken);
 
+/* Adds the cubins of a flat folder that run on `sm`; when that is 0, those whose architecture is
+ * among archs[order[0..n)]. */
+enum status registry_scan_flat(struct registry *r, const char *dir,
+                               const char (*archs)[REGISTRY_ARCH], const int *order, int n, int sm);
+
 /* The sm_* directories of `dir`; returns how many, at most `max`, -1 when it can't be read. */
 int registry_list_archs(const char *dir, char (*archs)[REGISTRY_ARCH], int max);
 

@@ -121,6 +121,7 @@ enum status registry_check_desc(const struct variant_desc *d, const char *symbol
     return check_numbers(d);
 }
 
+/* `family` NULL: whatever the descriptor says. */
 static enum status add_variant(struct registry *r, const struct cubin *c, const char *object,
                                const char *stem, const char *family, bool broken, const char *arch,
                                const struct registry_file *file)
@@ -133,7 +134,8 @@ static enum status add_variant(struct registry *r, const struct cubin *c, const 
     if (size != sizeof d)
         return err_set(ERR_FORMAT, "%s is %zu bytes, a descriptor is %zu", object, size, sizeof d);
     memcpy(&d, bytes, sizeof d);
-    if ((st = registry_check_desc(&d, object, stem, family)) != OK) return st;
+    if (!family && terminated(d.family, sizeof d.family)) family = d.family;
+    if ((st = registry_check_desc(&d, object, stem, family ? family : "")) != OK) return st;
     if (broken != !!(d.flags & VARIANT_BROKEN))
         return err_set(ERR_FORMAT, "%s: only what lies in broken/ may be, and must be, marked so",
                        d.name);
@@ -258,6 +260,54 @@ enum status registry_scan(struct registry *r, const char (*archs)[REGISTRY_ARCH]
         }
         if (m >= 0) free(list);
     }
+    return OK;
+}
+
+static bool runs_here(const char *arch, const char (*archs)[REGISTRY_ARCH], const int *order, int n,
+                      int sm)
+{
+    int unused;
+    if (sm) return registry_load_order(&arch, 1, sm, &unused) == 1;
+    for (int i = 0; i < n; i++)
+        if (!strcmp(archs[order[i]], arch)) return true;
+    return false;
+}
+
+static void add_own(struct registry *r, const char *path, const char *stem,
+                    const char (*archs)[REGISTRY_ARCH], const int *order, int n, int sm)
+{
+    struct cubin c;
+    if (cubin_open_file(&c, path) != OK) {
+        registry_add_note(r, path, err_msg());
+        return;
+    }
+    char arch[REGISTRY_ARCH], why[80];
+    snprintf(arch, sizeof arch, "%.11s", !strncmp(c.arch, "sm_", 3) ? c.arch + 3 : c.arch);
+    cubin_close(&c);
+    snprintf(why, sizeof why, "it is for sm_%.15s, which doesn't run here", arch);
+    if (runs_here(arch, archs, order, n, sm))
+        add_file(r, path, stem, NULL, false, arch);
+    else
+        registry_add_note(r, path, why);
+}
+
+enum status registry_scan_flat(struct registry *r, const char *dir,
+                               const char (*archs)[REGISTRY_ARCH], const int *order, int n, int sm)
+{
+    struct dirent **list;
+    int m = scandir(dir, &list, visible, alphasort);
+    if (m < 0) return err_set(ERR_USAGE, "no folder of variants %s: %m", dir);
+    for (int i = 0; i < m; i++) {
+        char path[PATH_MAX], stem[VARIANT_NAME];
+        size_t len = strlen(list[i]->d_name);
+        bool fits = snprintf(path, sizeof path, "%s/%s", dir, list[i]->d_name) < (int)sizeof path;
+        if (fits && ends_with(list[i]->d_name, ".cubin") && len - 6 < sizeof stem) {
+            snprintf(stem, sizeof stem, "%.*s", (int)(len - 6), list[i]->d_name);
+            add_own(r, path, stem, archs, order, n, sm);
+        }
+        free(list[i]);
+    }
+    free(list);
     return OK;
 }
 

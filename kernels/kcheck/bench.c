@@ -1,134 +1,254 @@
 /*
- * The bench of kcheck; see bench.h. A batch is one CUDA graph of launches, so that the launch cost
- * of the host does not enter; a batch lasts about BATCH_US, the first ones are warm-up. Nothing is
- * counted while timing.
+ * The bench of kcheck; see bench.h.
+ *
+ * A batch is one CUDA graph of back-to-back launches of about BATCH_US, so that the host's launch
+ * cost does not enter. Cold batches rotate activations and weights over several times the L2, so
+ * that none is found there; hot ones use the same bytes again and again. The variant and the one it
+ * is held against take turns in alternating order, block by block, so that a drift of the clock
+ * meets both. First come warm-up blocks; the rest end when both spreads are small, or at a limit.
+ * Nothing is counted while timing.
  */
 #include "kernels/kcheck/bench.h"
 
+#include "base/clock.h"
+#include "kernels/kcheck/nvml.h"
+
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
-    BATCHES = 21,
+    BLOCKS_MIN = 9,
+    BLOCKS_MAX = 60,
+    BLOCKS_MS = 1500, /* of one series */
     WARM = 3,
-    BATCH_US = 20000,
-    LAUNCHES_MAX = 512,
-    COPIES_MAX = 256,
+    BATCH_US = 10000,
+    LAUNCHES_MAX = 4096,
+    COPIES_MAX = 4096,
     L2_TIMES = 4,
 };
 
-struct bench {
+/* One variant ready to be timed. */
+struct lane {
+    const struct variant *v;
     struct gpu_case c;
-    drv_ptr weights; /* `copies` times b_bytes */
+    drv_ptr a, b; /* `copies` of each, a_step and b_step bytes apart */
+    size_t a_step, b_step;
     int copies, launches;
-    struct drv_graph *graph;
-    struct drv_graph_exec *exec;
-    struct drv_event *start, *end;
+    struct drv_graph_exec *cold, *hot;
 };
+
+struct bench {
+    struct gpu *g;
+    struct lane lane[2]; /* the variant, and what it is held against */
+    int lanes;
+    struct drv_event *start, *end;
+    struct nvml nvml;
+};
+
+/* ---- figures ---- */
 
 static int by_value(const void *a, const void *b)
 {
-    float x = *(const float *)a, y = *(const float *)b;
+    double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static enum status copy_weights(struct gpu *g, struct bench *b)
+void bench_median(double *v, int n, double *median, double *iqr)
+{
+    qsort(v, (size_t)n, sizeof *v, by_value);
+    *median = v[n / 2];
+    *iqr = v[n * 3 / 4] - v[n / 4];
+}
+
+bool bench_settled(const double *v, int n)
+{
+    double sorted[BLOCKS_MAX], median, iqr;
+    if (n < BLOCKS_MIN || n > BLOCKS_MAX) return false;
+    memcpy(sorted, v, (size_t)n * sizeof *v);
+    bench_median(sorted, n, &median, &iqr);
+    return iqr <= 0.01 * median;
+}
+
+/* ---- one lane ---- */
+
+static enum status launch(struct gpu *g, struct lane *l, int copy)
+{
+    drv_ptr a = l->a + (size_t)copy * l->a_step, b = l->b + (size_t)copy * l->b_step;
+    drv_ptr y = l->c.y + CHECK_GUARD_BYTES;
+    void *args[] = {&b, &a, &y, &l->c.shape.m, &l->c.shape.n, &l->c.shape.k};
+    struct launch_options strict = {.strict = true};
+    return launcher_run(g->launcher, l->v, &l->c.shape, &strict, args, g->stream, &l->c.plan);
+}
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + 64 + 255) & ~(size_t)255;
+}
+
+static enum status copy_all(struct gpu *g, drv_ptr *to, size_t step, int copies, drv_ptr from,
+                            size_t bytes)
+{
+    const struct driver *d = g->drv;
+    enum status st = driver_check(d, d->MemAlloc(to, (size_t)copies * step), "copies of inputs");
+    for (int i = 0; st == OK && i < copies; i++)
+        st = driver_check(d, d->MemcpyDtoD(*to + (size_t)i * step, from, bytes), "copy");
+    return st;
+}
+
+static enum status rotate_inputs(struct gpu *g, struct lane *l)
 {
     const struct driver *d = g->drv;
     size_t l2 = (size_t)driver_attribute(d, g->dev, DRV_DEV_L2_BYTES, 64 << 20);
-    size_t copies = L2_TIMES * l2 / b->c.b_bytes + 1;
-    b->copies = copies > COPIES_MAX ? COPIES_MAX : (int)copies;
-    enum status st = driver_check(d, d->MemAlloc(&b->weights, (size_t)b->copies * b->c.b_bytes),
-                                  "copies of the weights");
-    for (int i = 0; st == OK && i < b->copies; i++)
-        st = driver_check(
-            d, d->MemcpyDtoD(b->weights + (size_t)i * b->c.b_bytes, b->c.b, b->c.b_bytes), "copy");
+    l->a_step = aligned(l->c.a_bytes);
+    l->b_step = aligned(l->c.b_bytes);
+    size_t copies = L2_TIMES * l2 / (l->c.a_bytes + l->c.b_bytes) + 1;
+    l->copies = copies > COPIES_MAX ? COPIES_MAX : (int)copies;
+    enum status st = copy_all(g, &l->a, l->a_step, l->copies, l->c.a, l->c.a_bytes);
+    if (st == OK) st = copy_all(g, &l->b, l->b_step, l->copies, l->c.b, l->c.b_bytes);
     if (st == OK) st = driver_check(d, d->CtxSynchronize(), "copy");
     return st;
 }
 
-static enum status launches(struct gpu *g, struct bench *b, int n)
+static enum status make_graph(struct gpu *g, struct lane *l, bool cold, struct drv_graph_exec **out)
+{
+    const struct driver *d = g->drv;
+    struct drv_graph *graph = NULL;
+    enum status st =
+        driver_check(d, d->StreamBeginCapture(g->stream, DRV_CAPTURE_THREAD_LOCAL), "capture");
+    if (st != OK) return st;
+    for (int i = 0; st == OK && i < l->launches; i++) st = launch(g, l, cold ? i % l->copies : 0);
+    drv_result r = d->StreamEndCapture(g->stream, &graph);
+    if (st == OK) st = driver_check(d, r, "capture");
+    if (st == OK) st = driver_check(d, d->GraphInstantiate(out, graph, 0), "graph");
+    if (graph) d->GraphDestroy(graph);
+    return st;
+}
+
+/* Microseconds of a launch: of a graph, or of a single launch when exec is NULL. */
+static enum status time_us(struct bench *b, struct lane *l, struct drv_graph_exec *exec, double *us)
+{
+    const struct driver *d = b->g->drv;
+    float ms = 0;
+    enum status st = driver_check(d, d->EventRecord(b->start, b->g->stream), "event");
+    if (st == OK && exec) st = driver_check(d, d->GraphLaunch(exec, b->g->stream), "graph");
+    if (st == OK && !exec) st = launch(b->g, l, 0);
+    if (st == OK) st = driver_check(d, d->EventRecord(b->end, b->g->stream), "event");
+    if (st == OK) st = driver_check(d, d->EventSynchronize(b->end), l->v->kernel);
+    if (st == OK) st = driver_check(d, d->EventElapsedTime(&ms, b->start, b->end), "event");
+    if (st == OK && !(ms > 0)) st = err_set(ERR_FAILED, "the device's events give no time");
+    *us = 1000.0 * ms / (exec ? l->launches : 1);
+    return st;
+}
+
+static enum status lane_open(struct bench *b, struct lane *l, const struct variant *v,
+                             const struct shape *s)
+{
+    struct family_inputs in = {0};
+    double once = 0;
+    l->v = v;
+    enum status st = gpu_case_open(b->g, &l->c, v, s);
+    if (st == OK) st = l->c.fam->make_inputs(s, INPUT_RANDOM, 1, &in);
+    if (st == OK) st = gpu_case_upload(b->g, &l->c, &in);
+    family_inputs_free(&in);
+    if (st == OK) st = rotate_inputs(b->g, l);
+    if (st == OK) st = time_us(b, l, NULL, &once);
+    if (st == OK) st = time_us(b, l, NULL, &once);
+    if (st != OK) return st;
+    int n = (int)(BATCH_US / (once > 1 ? once : 1));
+    if (n < l->copies) n = l->copies; /* a cold batch meets every copy */
+    l->launches = n < 2 ? 2 : n > LAUNCHES_MAX ? LAUNCHES_MAX : n;
+    st = make_graph(b->g, l, true, &l->cold);
+    if (st == OK) st = make_graph(b->g, l, false, &l->hot);
+    return st;
+}
+
+static void lane_close(struct gpu *g, struct lane *l)
+{
+    const struct driver *d = g->drv;
+    if (l->cold) d->GraphExecDestroy(l->cold);
+    if (l->hot) d->GraphExecDestroy(l->hot);
+    if (l->a) d->MemFree(l->a);
+    if (l->b) d->MemFree(l->b);
+    if (l->v) gpu_case_close(g, &l->c);
+}
+
+/* ---- series ---- */
+
+struct series {
+    double us[2][BLOCKS_MAX];
+    int n;
+};
+
+/* Blocks of one batch of each lane, the order changing from block to block. */
+static enum status run_blocks(struct bench *b, bool cold, struct series *s)
 {
     enum status st = OK;
-    for (int i = 0; st == OK && i < n; i++)
-        st = gpu_case_launch(g, &b->c, b->weights + (size_t)(i % b->copies) * b->c.b_bytes);
-    return st;
-}
-
-static enum status time_us(struct gpu *g, struct bench *b, float *us)
-{
-    const struct driver *d = g->drv;
-    enum status st = driver_check(d, d->EventRecord(b->start, g->stream), "event");
-    if (st == OK && b->exec) st = driver_check(d, d->GraphLaunch(b->exec, g->stream), "graph");
-    if (st == OK && !b->exec) st = launches(g, b, 1);
-    if (st == OK) st = driver_check(d, d->EventRecord(b->end, g->stream), "event");
-    if (st == OK) st = driver_check(d, d->EventSynchronize(b->end), "event");
-    if (st == OK) st = driver_check(d, d->EventElapsedTime(us, b->start, b->end), "event");
-    *us *= 1000;
-    return st;
-}
-
-static enum status make_graph(struct gpu *g, struct bench *b)
-{
-    const struct driver *d = g->drv;
-    float once = 0;
-    enum status st = time_us(g, b, &once);
-    if (st == OK) st = time_us(g, b, &once);
-    if (st != OK) return st;
-    double n = BATCH_US / (once > 1 ? once : 1);
-    b->launches = n < 2 ? 2 : n > LAUNCHES_MAX ? LAUNCHES_MAX : (int)n;
-    st = driver_check(d, d->StreamBeginCapture(g->stream, DRV_CAPTURE_THREAD_LOCAL), "capture");
-    if (st != OK) return st;
-    enum status in = launches(g, b, b->launches);
-    st = driver_check(d, d->StreamEndCapture(g->stream, &b->graph), "capture");
-    if (in != OK) return in;
-    if (st == OK) st = driver_check(d, d->GraphInstantiate(&b->exec, b->graph, 0), "graph");
-    return st;
-}
-
-static void bench_close(struct gpu *g, struct bench *b)
-{
-    const struct driver *d = g->drv;
-    if (b->exec) d->GraphExecDestroy(b->exec);
-    if (b->graph) d->GraphDestroy(b->graph);
-    if (b->start) d->EventDestroy(b->start);
-    if (b->end) d->EventDestroy(b->end);
-    if (b->weights) d->MemFree(b->weights);
-    gpu_case_close(g, &b->c);
-}
-
-static enum status setup(struct gpu *g, struct bench *b, const struct variant *v,
-                         const struct shape *s)
-{
-    const struct driver *d = g->drv;
-    struct family_inputs in = {0};
-    enum status st = gpu_case_open(g, &b->c, v, s);
-    if (st == OK) st = b->c.fam->make_inputs(s, INPUT_RANDOM, 1, &in);
-    if (st == OK) st = gpu_case_upload(g, &b->c, &in);
-    family_inputs_free(&in);
-    if (st == OK) st = copy_weights(g, b);
-    if (st == OK) st = driver_check(d, d->EventCreate(&b->start, DRV_EVENT_DEFAULT), "event");
-    if (st == OK) st = driver_check(d, d->EventCreate(&b->end, DRV_EVENT_DEFAULT), "event");
-    if (st == OK) st = make_graph(g, b);
-    return st;
-}
-
-enum status bench_shape(struct gpu *g, const struct variant *v, const struct shape *s, double *us,
-                        double *iqr, uint32_t *n)
-{
-    struct bench b = {0};
-    float t[BATCHES];
-    int got = 0;
-    enum status st = setup(g, &b, v, s);
-    for (int i = -WARM; st == OK && i < BATCHES; i++) {
-        float batch = 0;
-        st = time_us(g, &b, &batch);
-        if (st == OK && i >= 0) t[got++] = batch / (float)b.launches;
+    uint64_t end = clock_mono_ns() + (uint64_t)BLOCKS_MS * 1000000u * (uint64_t)b->lanes;
+    s->n = 0;
+    for (int block = -WARM; st == OK && s->n < BLOCKS_MAX; block++) {
+        for (int i = 0; st == OK && i < b->lanes; i++) {
+            int at = (block & 1) && b->lanes == 2 ? 1 - i : i;
+            struct lane *l = &b->lane[at];
+            st = time_us(b, l, cold ? l->cold : l->hot, &s->us[at][s->n]);
+        }
+        if (st != OK || block < 0) continue;
+        s->n++;
+        bool settled = true;
+        for (int i = 0; i < b->lanes; i++) settled &= bench_settled(s->us[i], s->n);
+        if (settled || (s->n >= BLOCKS_MIN && clock_mono_ns() > end)) break;
     }
-    bench_close(g, &b);
+    return st;
+}
+
+static void ratio_of(const struct series *s, struct bench_figures *out)
+{
+    double r[BLOCKS_MAX];
+    for (int i = 0; i < s->n; i++) r[i] = s->us[1][i] / s->us[0][i];
+    bench_median(r, s->n, &out->ratio, &out->ratio_iqr);
+}
+
+static enum status measure(struct bench *b, struct bench_figures *out)
+{
+    struct series s;
+    struct nvml_reading clocks;
+    const struct lane *l = &b->lane[0];
+    enum status st = run_blocks(b, false, &s);
     if (st != OK) return st;
-    qsort(t, (size_t)got, sizeof *t, by_value);
-    *us = t[got / 2];
-    *iqr = t[got * 3 / 4] - t[got / 4];
-    *n = (uint32_t)got;
+    bench_median(s.us[0], s.n, &out->hot_us, &out->hot_iqr);
+    nvml_read(&b->nvml, &clocks);
+    out->mhz_before = clocks.mhz;
+    if ((st = run_blocks(b, true, &s)) != OK) return st;
+    nvml_read(&b->nvml, &clocks);
+    out->mhz_after = clocks.mhz;
+    memcpy(out->throttle, clocks.throttle, sizeof out->throttle);
+    if (b->lanes == 2) ratio_of(&s, out);
+    bench_median(s.us[0], s.n, &out->us, &out->iqr);
+    out->n = (uint32_t)s.n;
+    out->launches = (uint32_t)l->launches;
+    out->rotated = (double)l->copies * (double)(l->c.a_bytes + l->c.b_bytes) /
+                   driver_attribute(b->g->drv, b->g->dev, DRV_DEV_L2_BYTES, 64 << 20);
+    if (out->mhz_before && out->mhz_after)
+        out->cycles = out->us * 0.5 * (out->mhz_before + out->mhz_after);
     return OK;
+}
+
+enum status bench_shape(struct gpu *g, const struct variant *v, const struct variant *against,
+                        const struct shape *s, struct bench_figures *out)
+{
+    const struct driver *d = g->drv;
+    struct bench b = {.g = g, .lanes = against && against != v ? 2 : 1};
+    *out = (struct bench_figures){0};
+    nvml_open(&b.nvml, d, g->dev);
+    enum status st = driver_check(d, d->EventCreate(&b.start, DRV_EVENT_DEFAULT), "event");
+    if (st == OK) st = driver_check(d, d->EventCreate(&b.end, DRV_EVENT_DEFAULT), "event");
+    if (st == OK) st = lane_open(&b, &b.lane[0], v, s);
+    if (st == OK && b.lanes == 2) st = lane_open(&b, &b.lane[1], against, s);
+    if (st == OK) st = measure(&b, out);
+    if (st == OK && against == v) out->ratio = 1;
+    if (st != OK) out->n = 0;
+    for (int i = 0; i < 2; i++) lane_close(g, &b.lane[i]);
+    if (b.start) d->EventDestroy(b.start);
+    if (b.end) d->EventDestroy(b.end);
+    return st;
 }

@@ -1,12 +1,19 @@
-/* Timing one variant on one shape with CUDA events; child process only. */
+/* Timing one variant on one shape with CUDA events; child process only, one thread. */
 #ifndef KERNELS_KCHECK_BENCH_H
 #define KERNELS_KCHECK_BENCH_H
 
 #include "kernels/kcheck/gpu.h"
+#include "kernels/kcheck/kcheck.h"
 
-/* Median and interquartile range of the time of one launch in microseconds, over *n batches.
- * Weights are rotated over several times the L2, so that none is found there. */
-enum status bench_shape(struct gpu *g, const struct variant *v, const struct shape *s, double *us,
-                        double *iqr, uint32_t *n);
+/* Fills *out with the times of one launch of `v`, and its ratio to `against` (NULL: none), both
+ * timed in turns. ERR_FAILED, ERR_LIMIT with the reason when there is no time. */
+enum status bench_shape(struct gpu *g, const struct variant *v, const struct variant *against,
+                        const struct shape *s, struct bench_figures *out);
+
+/* Median and interquartile range of v[n], n >= 1; sorts v. */
+void bench_median(double *v, int n, double *median, double *iqr);
+/* Whether a series is long and even enough: at least MIN values, spread at most 1% of the median.
+ */
+bool bench_settled(const double *v, int n);
 
 #endif

@@ -166,10 +166,9 @@ static void bench(struct child *ch, int index)
 {
     struct check_record r = {.type = RECORD_BENCH, .a = index};
     const struct check_job *job = ch->job;
-    if (bench_shape(&ch->gpu, job->variant, &job->shapes[index], &r.nmse, &r.worst, &r.n) != OK) {
-        r.n = 0;
+    send_text(ch, RECORD_BEGIN, index, 0, "");
+    if (bench_shape(&ch->gpu, job->variant, job->against, &job->shapes[index], &r.bench) != OK)
         snprintf(r.text, sizeof r.text, "not timed: %.200s", err_msg());
-    }
     send_record(ch, &r);
 }
 

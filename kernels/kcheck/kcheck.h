@@ -72,16 +72,29 @@ enum record_type {
     RECORD_BEGIN,   /* shape index a starts; also a sign of life */
     RECORD_SHAPE,   /* shape index a is done: disposition, nmse, worst, text = why */
     RECORD_SYMPTOM, /* text = what kind of wrong, for broken variants and reports */
-    RECORD_BENCH,   /* shape index a: us, spread, n */
+    RECORD_BENCH,   /* shape index a: bench, or text = why there is none */
     RECORD_ERROR,   /* text; b = exit status: nothing could be run */
     RECORD_END,
+};
+
+/* Microseconds of one launch: medians over batches, and interquartile ranges. */
+struct bench_figures {
+    double us, iqr;                 /* cold: inputs rotated */
+    double hot_us, hot_iqr;         /* the same bytes again and again */
+    double rotated;                 /* bytes of the rotated inputs, in sizes of the L2 */
+    double cycles;                  /* us times the clocks' mean; 0 = the clock isn't known */
+    double ratio, ratio_iqr;        /* time of the one it is held against / its own; 0 = none */
+    uint32_t n, launches;           /* cold batches (0 = not timed), launches in one */
+    uint32_t mhz_before, mhz_after; /* SM clock by NVML round the cold ones; 0 = not known */
+    char throttle[64];              /* reasons, "" = none */
 };
 
 struct check_record {
     uint32_t type;
     int32_t a, b;
     uint32_t n;
-    double nmse, worst; /* RECORD_BENCH: median us, interquartile range */
+    double nmse, worst;
+    struct bench_figures bench;
     char text[CHECK_WHY];
 };
 
@@ -93,6 +106,7 @@ struct check_job {
     uint64_t seed;
     int repeat;
     bool bench;
+    const struct variant *against; /* the bench's ratio; NULL: none */
     /* What the child runs; NULL: check_child. Tests put their own here. */
     int (*child)(const struct check_job *job, int fd);
 };
@@ -108,8 +122,7 @@ struct check_result {
     bool measured; /* nmse and worst are figures */
     double nmse, worst;
     char why[CHECK_WHY];
-    uint32_t bench_n;
-    double bench_us, bench_iqr;
+    struct bench_figures bench;
 };
 
 struct check_report {
@@ -132,6 +145,16 @@ enum status check_watch(const struct check_job *job, int limit_s, struct check_r
 void check_print_text(const struct check_report *r);
 /* One line: {variant, kd, device, results:[{m,n,k,disposition,nmse,worst,why}], symptom, ok}. */
 enum status check_print_json(const struct check_report *r);
+/* One row a shape under check_csv_head's line. */
+void check_print_csv_head(void);
+void check_print_csv(const struct check_report *r, const struct variant *against);
 void check_print_list(const struct registry *reg);
+
+/* ---- fragments.c: which byte a lane must hold ---- */
+
+/* The sweep of B fragments that unpack raw nibbles in registers, against ldmatrix's places: 8
+ * sub-blocks x 32 lanes x 4 registers. Pure; no GPU. Prints the map with `print`. Returns how many
+ * registers differ. */
+int check_fragments(bool print);
 
 #endif

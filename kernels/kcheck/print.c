@@ -8,17 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void print_bench(const struct bench_figures *b, double gmac)
+{
+    printf("  cold %8.2f us +-%.2f (n %u)  hot %8.2f +-%.2f  %7.2f us/GMAC  %6.1f TOP/s", b->us,
+           b->iqr, b->n, b->hot_us, b->hot_iqr, b->us / gmac, 2e3 * gmac / b->us);
+    if (b->cycles > 0) printf("  %.0f cycles at %u-%u MHz", b->cycles, b->mhz_before, b->mhz_after);
+    if (b->ratio > 0) printf("  ratio %.3f +-%.3f", b->ratio, b->ratio_iqr);
+    if (b->rotated < 4) printf("  (inputs only %.1f x the L2)", b->rotated);
+    if (b->throttle[0]) printf("  [%s]", b->throttle);
+}
+
 static void print_shape(const struct check_report *r, const struct check_result *s)
 {
     const struct kernel_family *fam = family_find(r->variant->family);
     printf("  %6d x %4d x %5d  %-8s", s->shape.m, s->shape.n, s->shape.k,
            check_disposition_name(s->disposition));
     if (s->measured) printf("  nmse %8.2e  worst %5.3f of its limit", s->nmse, s->worst);
-    if (s->bench_n && fam) {
-        double gmac = fam->macs(&s->shape) * 1e-9;
-        printf("  %9.2f us +-%.2f (n %u)  %7.2f us/GMAC  %6.1f TOP/s", s->bench_us, s->bench_iqr,
-               s->bench_n, s->bench_us / gmac, 2e3 * gmac / s->bench_us);
-    }
+    if (s->bench.n && fam) print_bench(&s->bench, fam->macs(&s->shape) * 1e-9);
     printf("%s%s\n", s->why[0] ? "  " : "", s->why);
 }
 
@@ -41,7 +47,7 @@ void check_print_text(const struct check_report *r)
     print_summary(r);
     for (int i = 0; i < r->n_results; i++) {
         const struct check_result *s = &r->results[i];
-        bool quiet = s->disposition == CHECK_OK && !s->bench_n && !s->why[0];
+        bool quiet = s->disposition == CHECK_OK && !s->bench.n && !s->why[0];
         if (!quiet && !(r->variant->broken && s->disposition == CHECK_SKIPPED)) print_shape(r, s);
     }
     fflush(stdout);
@@ -56,6 +62,25 @@ static void add_number(cJSON *o, const char *key, bool known, double v)
         cJSON_AddNullToObject(o, key);
 }
 
+static cJSON *bench_json(const struct bench_figures *f)
+{
+    cJSON *b = cJSON_CreateObject();
+    cJSON_AddNumberToObject(b, "us", f->us);
+    cJSON_AddNumberToObject(b, "iqr_us", f->iqr);
+    cJSON_AddNumberToObject(b, "hot_us", f->hot_us);
+    cJSON_AddNumberToObject(b, "hot_iqr_us", f->hot_iqr);
+    cJSON_AddNumberToObject(b, "n", f->n);
+    cJSON_AddNumberToObject(b, "launches", f->launches);
+    cJSON_AddNumberToObject(b, "rotated_l2", f->rotated);
+    add_number(b, "cycles", f->cycles > 0, f->cycles);
+    add_number(b, "mhz_before", f->mhz_before != 0, f->mhz_before);
+    add_number(b, "mhz_after", f->mhz_after != 0, f->mhz_after);
+    add_number(b, "ratio", f->ratio > 0, f->ratio);
+    add_number(b, "ratio_iqr", f->ratio > 0, f->ratio_iqr);
+    cJSON_AddStringToObject(b, "throttle", f->throttle);
+    return b;
+}
+
 static cJSON *shape_json(const struct check_result *s)
 {
     cJSON *o = cJSON_CreateObject();
@@ -66,12 +91,7 @@ static cJSON *shape_json(const struct check_result *s)
     add_number(o, "nmse", s->measured, s->nmse);
     add_number(o, "worst", s->measured, s->worst);
     cJSON_AddStringToObject(o, "why", s->why);
-    if (s->bench_n) {
-        cJSON *b = cJSON_AddObjectToObject(o, "bench");
-        cJSON_AddNumberToObject(b, "us", s->bench_us);
-        cJSON_AddNumberToObject(b, "iqr_us", s->bench_iqr);
-        cJSON_AddNumberToObject(b, "n", s->bench_n);
-    }
+    if (s->bench.n) cJSON_AddItemToObject(o, "bench", bench_json(&s->bench));
     return o;
 }
 
@@ -96,6 +116,66 @@ enum status check_print_json(const struct check_report *r)
     fflush(stdout);
     free(text);
     return OK;
+}
+
+void check_print_csv_head(void)
+{
+    puts(
+        "kernel,family,kd,code_hash,device,m,n,k,disposition,nmse,worst,cold_us,cold_iqr,hot_us,"
+        "hot_iqr,batches,launches,rotated_l2,cycles,mhz_before,mhz_after,us_per_gmac,against,ratio,"
+        "ratio_iqr,why");
+}
+
+/* An empty field when the figure isn't known. */
+static void csv_number(bool known, double v)
+{
+    putchar(',');
+    if (known && isfinite(v)) printf("%.6g", v);
+}
+
+/* A text in quotes, those in it doubled. */
+static void csv_text(const char *s)
+{
+    fputs(",\"", stdout);
+    for (; *s; s++) {
+        if (*s == '"') putchar('"');
+        putchar(*s);
+    }
+    putchar('"');
+}
+
+void check_print_csv(const struct check_report *r, const struct variant *against)
+{
+    const struct variant *v = r->variant;
+    const struct kernel_family *fam = family_find(v->family);
+    for (int i = 0; i < r->n_results; i++) {
+        const struct check_result *s = &r->results[i];
+        const struct bench_figures *b = &s->bench;
+        bool timed = b->n != 0;
+        printf("%s,%s,%d,%016" PRIx64, v->kernel, v->family, v->kd, v->code_hash);
+        csv_text(r->device);
+        printf(",%d,%d,%d,%s", s->shape.m, s->shape.n, s->shape.k,
+               check_disposition_name(s->disposition));
+        csv_number(s->measured, s->nmse);
+        csv_number(s->measured, s->worst);
+        csv_number(timed, b->us);
+        csv_number(timed, b->iqr);
+        csv_number(timed, b->hot_us);
+        csv_number(timed, b->hot_iqr);
+        csv_number(timed, b->n);
+        csv_number(timed, b->launches);
+        csv_number(timed, b->rotated);
+        csv_number(b->cycles > 0, b->cycles);
+        csv_number(b->mhz_before != 0, b->mhz_before);
+        csv_number(b->mhz_after != 0, b->mhz_after);
+        csv_number(timed && fam, fam ? b->us / (fam->macs(&s->shape) * 1e-9) : 0);
+        printf(",%s", b->ratio > 0 && against ? against->kernel : "");
+        csv_number(b->ratio > 0, b->ratio);
+        csv_number(b->ratio > 0, b->ratio_iqr);
+        csv_text(s->why);
+        putchar('\n');
+    }
+    fflush(stdout);
 }
 
 void check_print_list(const struct registry *reg)

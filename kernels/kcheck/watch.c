@@ -81,10 +81,9 @@ static void take(struct watch *w, struct check_record *r)
         break;
     case RECORD_BENCH:
         if (!indexed) break;
-        if (r->n == 0) snprintf(out->results[r->a].why, CHECK_WHY, "%s", r->text);
-        out->results[r->a].bench_us = r->nmse;
-        out->results[r->a].bench_iqr = r->worst;
-        out->results[r->a].bench_n = r->n;
+        if (r->bench.n == 0) snprintf(out->results[r->a].why, CHECK_WHY, "%s", r->text);
+        r->bench.throttle[sizeof r->bench.throttle - 1] = '\0';
+        out->results[r->a].bench = r->bench;
         break;
     case RECORD_ERROR:
         w->error = true;
