@@ -399,7 +399,7 @@ struct kernel {
         NAME##_body::body(hopper::args{w, a, y, m, n, k}, NAME##_partial, NAME##_flags);           \
     }                                                                                              \
     VARIANT_DESC(NAME)
-#define HOPPER_DESC(NAME, FAMILY, NOTE, PARENT, LAYOUT_B, T, PAIR, CLUSTERS)                       \
+#define HOPPER_DESC(NAME, FAMILY, NOTE, PARENT, LAYOUT_B, T, PAIR, CLUSTERS, VERDICT)              \
     {                                                                                              \
         VARIANT_HEAD(NAME), .family = FAMILY, .note = NOTE, .parent = PARENT, .step = "",          \
                             .numeric = "bf16", .layout_a = "bf16", .layout_b = LAYOUT_B,           \
@@ -409,7 +409,7 @@ struct kernel {
                             .buffers = {{"activations", NAME##_body::W_AT},                        \
                                         {"weights", NAME##_body::BARS_AT - NAME##_body::W_AT},     \
                                         {"mbarriers", NAME##_body::BARS}},                         \
-                            .cluster_m = PAIR, .grid = (CLUSTERS) * (PAIR)                         \
+                            .cluster_m = PAIR, .grid = (CLUSTERS) * (PAIR), .verdict = VERDICT     \
     }
 #endif
 

@@ -7,5 +7,5 @@
 HOPPER_KERNEL(hopper_n256_kd8, q4k, 2, 256, 4, 4, 2, 66) =
     HOPPER_DESC(hopper_n256_kd8, "q4k_gemm",
                 "hopper_even with 256 tokens a tile: each weight is unpacked half as often",
-                "hopper_even", "q4_k", 256, 2, 66);
+                "hopper_even", "q4_k", 256, 2, 66, "landed: n 512 114 -> 103 us");
 #endif

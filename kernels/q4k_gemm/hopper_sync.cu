@@ -9,5 +9,5 @@ HOPPER_KERNEL(hopper_sync_kd8, q4k, 2, 128, 2, 1, 1,
               0) = HOPPER_DESC(hopper_sync_kd8, "q4k_gemm",
                                "weights unpacked to bf16 in registers, straight into wgmma; copies "
                                "and products mostly in turn",
-                               "", "q4_k", 128, 1, 0);
+                               "", "q4_k", 128, 1, 0, "");
 #endif
