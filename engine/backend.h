@@ -158,6 +158,10 @@ struct backend_ops {
      * on this device, with the reason. */
     enum status (*select)(struct backend *b, const char *family, const char *variant, uint32_t kd);
     bool (*selected)(struct backend *b, const char *family, const char **variant, uint32_t *kd);
+    /* From the next run on, shared memory of GEMMs is padded so that `blocks` fit on an SM and no
+     * more (0: as they are); a kernel that doesn't fit so often stays as it is. What comes of it for
+     * the selected one is written to text[size]. NULL on a CPU. ERR_LIMIT: not on this device. */
+    enum status (*force_blocks)(struct backend *b, uint32_t blocks, char *text, size_t size);
     /* Checks a variant against the family's reference on random inputs of one shape, in this process.
      * NULL: a faulty variant could take the process along, so kcheck does it in a scratch child. */
     enum status (*check)(struct backend *b, const char *family, const char *variant, uint32_t kd,

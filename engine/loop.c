@@ -110,7 +110,12 @@ static enum status open_model(struct engine *e)
 static enum status select_start(struct engine *e)
 {
     const char *variant = "";
+    char text[200];
     uint32_t kd = 0;
+    if (e->opt->blocks && !e->bo->force_blocks)
+        return err_set(ERR_UNAVAILABLE, "--blocks needs a GPU; without it the CPU engine runs");
+    if (e->opt->blocks && e->bo->force_blocks(e->b, e->opt->blocks, text, sizeof text) != OK)
+        return err_prefix(ERR_LIMIT, "--blocks %u", e->opt->blocks);
     if (!e->opt->variant && !e->opt->kd) return OK;
     if (!e->bo->selected(e->b, "q4k_gemm", &variant, &kd))
         return err_set(ERR_UNAVAILABLE, "q4k_gemm has no variants on this backend");
@@ -192,6 +197,24 @@ static void take_parity(struct engine *e, const struct msg_command *c)
     reply(e, c->verb, ok, why);
 }
 
+/* The launch knob: other occupancy is other work for the figures, so it starts a generation. */
+static void take_blocks(struct engine *e, const struct msg_command *c)
+{
+    char text[200] = "";
+    if (!e->bo->force_blocks) {
+        reply(e, c->verb, false, "this backend has no blocks to force; the knob needs a GPU");
+        return;
+    }
+    collect_settle(e->collect);
+    if (e->bo->force_blocks(e->b, c->kd, text, sizeof text) != OK) {
+        reply(e, c->verb, false, err_msg());
+        return;
+    }
+    generation_begin(e, "blocks", "unchecked", text);
+    collect_after_flip(e->collect);
+    reply(e, c->verb, true, text);
+}
+
 static void take_command(struct engine *e, struct msg_command *c)
 {
     emit_send(e->emit, FRAME_COMMAND, c);
@@ -205,6 +228,8 @@ static void take_command(struct engine *e, struct msg_command *c)
         reply(e, c->verb, st == OK, st == OK ? "comes with the next counted round" : err_msg());
     } else if (!strcmp(c->verb, "parity")) {
         take_parity(e, c);
+    } else if (!strcmp(c->verb, "blocks")) {
+        take_blocks(e, c);
     } else if (!strcmp(c->verb, "prompt")) {
         take_prompt(e, c->arg);
     } else if (!strcmp(c->verb, "quit")) {
@@ -212,7 +237,7 @@ static void take_command(struct engine *e, struct msg_command *c)
         reply(e, c->verb, true, "leaving");
     } else {
         reply(e, c->verb, false,
-              "no such command; there are flip, pause, resume, pc, range, "
+              "no such command; there are flip, blocks, pause, resume, pc, range, "
               "prompt and quit");
     }
 }

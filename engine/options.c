@@ -24,6 +24,8 @@ static const char USAGE[] =
     "  --rounds N          stop after N rounds (default: run until told)\n"
     "  --sources LIST      none, or of events,activity,pm,pc,range,synth (default: all that work)\n"
     "  --variant NAME      start variant of q4k_gemm; --kd N its K-tile depth\n"
+    "  --blocks N          pad GEMMs' shared memory so that N blocks fit on an SM, no more\n"
+    "  --variants DIR      kernels of your own too: DIR/*.cubin, by their descriptors\n"
     "  --schedule T:C      T timed rounds, then C counted ones (default 3:1)\n"
     "  --threads N --seed S --context N --no-graphs --no-parity\n"
     "  --epoch-ns N --instance I --generation-base G --session ID --command TEXT\n"
@@ -44,6 +46,8 @@ enum opt_id {
     O_SOURCES,
     O_VARIANT,
     O_KD,
+    O_BLOCKS,
+    O_VARIANTS,
     O_SCHEDULE,
     O_THREADS,
     O_SEED,
@@ -73,6 +77,8 @@ static const struct option OPTIONS[] = {
     {"sources", required_argument, NULL, O_SOURCES},
     {"variant", required_argument, NULL, O_VARIANT},
     {"kd", required_argument, NULL, O_KD},
+    {"blocks", required_argument, NULL, O_BLOCKS},
+    {"variants", required_argument, NULL, O_VARIANTS},
     {"schedule", required_argument, NULL, O_SCHEDULE},
     {"threads", required_argument, NULL, O_THREADS},
     {"seed", required_argument, NULL, O_SEED},
@@ -240,6 +246,10 @@ static enum status take(int id, const char *a, struct options *o)
         return OK;
     case O_KD:
         return take_u32("kd", a, 1, 64, &o->kd);
+    case O_BLOCKS:
+        return take_u32("blocks", a, 1, 32, &o->blocks);
+    case O_VARIANTS:
+        return setenv("SASSTOP_VARIANTS", a, 1) == 0 ? OK : err_set(ERR_NOMEM, "out of memory");
     case O_SCHEDULE:
         return take_schedule(a, o);
     case O_THREADS:

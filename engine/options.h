@@ -37,6 +37,7 @@ struct options {
     uint32_t tokens;          /* prompt: tokens to make */
     uint32_t rounds;          /* 0 = until told */
     uint32_t kd;              /* 0 = default */
+    uint32_t blocks;          /* forced on an SM by padding; 0 = none */
     uint32_t timed, counted;  /* schedule */
     uint32_t threads, context;
     uint64_t seed, epoch_ns, instance;

@@ -311,6 +311,9 @@ void app_request(struct app *a, enum request r)
     case REQ_FORCE:
         flip_request(a, r);
         break;
+    case REQ_BLOCKS:
+        flip_blocks(a);
+        break;
     case REQ_SASS:
         app_show_view(a, VIEW_CENSUS);
         break;

@@ -33,6 +33,7 @@ struct flip {
     char family[32], variant[48];
     uint32_t kd;
     enum { FLIP_NONE, FLIP_ASKED, FLIP_REFUSED } state;
+    uint32_t blocks; /* asked for last; 0 = as the kernels are */
 };
 
 struct app {
@@ -99,6 +100,7 @@ uint32_t app_counterpart(const struct session *s, const struct row *r, uint32_t 
 
 /* flip.c */
 void flip_request(struct app *a, enum request r);
+void flip_blocks(struct app *a); /* the next number of blocks an SM */
 void flip_answered(struct app *a, const struct msg_reply *reply);
 enum status app_command(struct app *a, const char *verb, const char *family, const char *variant,
                         uint32_t kd, bool force);

@@ -23,6 +23,8 @@ enum option_id {
     OPT_SOURCES,
     OPT_VARIANT,
     OPT_KD,
+    OPT_BLOCKS,
+    OPT_VARIANTS,
     OPT_SCHEDULE,
     OPT_THREADS,
     OPT_SEED,
@@ -50,6 +52,8 @@ static const struct option run_long[] = {
     {"sources", 1, NULL, OPT_SOURCES},
     {"variant", 1, NULL, OPT_VARIANT},
     {"kd", 1, NULL, OPT_KD},
+    {"blocks", 1, NULL, OPT_BLOCKS},
+    {"variants", 1, NULL, OPT_VARIANTS},
     {"schedule", 1, NULL, OPT_SCHEDULE},
     {"threads", 1, NULL, OPT_THREADS},
     {"seed", 1, NULL, OPT_SEED},
@@ -112,6 +116,12 @@ static bool take_option(struct run_options *o, int c)
         return true;
     case OPT_KD:
         o->kd = optarg;
+        return true;
+    case OPT_BLOCKS:
+        o->blocks = optarg;
+        return true;
+    case OPT_VARIANTS:
+        o->variants = optarg;
         return true;
     case OPT_SCHEDULE:
         o->schedule = optarg;

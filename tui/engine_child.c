@@ -57,6 +57,8 @@ static void make_args(const struct engine_spawn *how, struct args *a)
     add_if(a, "--bench", o->bench);
     add_if(a, "--sources", o->sources);
     add_if(a, "--schedule", o->schedule);
+    add_if(a, "--blocks", o->blocks);
+    add_if(a, "--variants", o->variants);
     add_if(a, "--threads", o->threads);
     add_if(a, "--seed", o->seed);
     add_if(a, "--context", o->context);

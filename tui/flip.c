@@ -147,7 +147,7 @@ void flip_request(struct app *a, enum request r)
             variant = k ? k->def.variant : g->def.variant;
             kd = k ? k->def.kd : g->def.kd;
         }
-        *f = (struct flip){.kd = kd};
+        *f = (struct flip){.kd = kd, .blocks = f->blocks};
         snprintf(f->family, sizeof f->family, "%s", family);
         snprintf(f->variant, sizeof f->variant, "%s", variant);
     }
@@ -159,6 +159,28 @@ void flip_request(struct app *a, enum request r)
         return;
     }
     ask(a, false);
+}
+
+/* 0 -> 1 -> 2 -> 3 -> 0 blocks an SM. */
+void flip_blocks(struct app *a)
+{
+    enum { MOST = 3 };
+    uint32_t next = (a->flip.blocks + 1) % (MOST + 1);
+
+    if (a->feed->replay) {
+        app_say(a, ROLE_WARN, "a recording can't be launched otherwise; { and } go to its flips");
+        return;
+    }
+    if (app_command(a, "blocks", "", "", next, false) != OK) {
+        app_say(a, ROLE_WARN, "%s", err_msg());
+        return;
+    }
+    a->flip.blocks = next;
+    if (next)
+        app_say(a, ROLE_ACCENT, "at most %u block%s an SM from the next generation on", next,
+                next == 1 ? "" : "s");
+    else
+        app_say(a, ROLE_ACCENT, "blocks an SM as the kernels are, from the next generation on");
 }
 
 void flip_answered(struct app *a, const struct msg_reply *reply)

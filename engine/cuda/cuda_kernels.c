@@ -4,6 +4,7 @@
  */
 #include "engine/cuda/cuda_priv.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,6 +167,25 @@ enum status cuda_select(struct backend *b, const char *family, const char *varia
         b->gemm = v;
     b->proven[v->index] = false; /* its next launch is waited for, so that a fault has a name */
     cuda_graph_drop(b);
+    return OK;
+}
+
+enum status cuda_force_blocks(struct backend *b, uint32_t blocks, char *text, size_t size)
+{
+    static const struct shape any = {256, 256, 256};
+    struct launch_options opt = {.force_blocks_per_sm = (int)blocks};
+    struct launch_plan plan;
+    if (!b->gemm) return err_set(ERR_UNAVAILABLE, "no kernel of q4k_gemm is selected here");
+    enum status st =
+        launch_plan_make(b->reg, launcher_limits(b->launcher), b->gemm, &any, &opt, &plan);
+    if (st != OK) return st;
+    b->blocks = blocks;
+    cuda_graph_drop(b);
+    if (!blocks)
+        snprintf(text, size, "blocks/SM as the kernels are");
+    else
+        snprintf(text, size, "at most %u blocks/SM: %s has %u bytes of padding in %u", blocks,
+                 plan.ran->kernel, plan.pad, plan.dyn_smem);
     return OK;
 }
 

@@ -52,6 +52,16 @@ static int padded_blocks(const struct backend *b, const struct variant *v)
     return blocks ? (int)blocks : 1;
 }
 
+int cuda_forced_blocks(const struct backend *b, const struct variant *v)
+{
+    const struct device_limits *lim = launcher_limits(b->launcher);
+    static const struct shape any = {256, 256, 256};
+    struct launch_options opt = {.force_blocks_per_sm = (int)b->blocks};
+    struct launch_plan plan;
+    if (!b->blocks) return padded_blocks(b, v);
+    return launch_plan_make(b->reg, lim, v, &any, &opt, &plan) == OK ? (int)b->blocks : 0;
+}
+
 static enum status run_gemm(struct backend *b, const struct cuda_launch *l,
                             const struct launch_options *opt)
 {
@@ -203,7 +213,7 @@ static enum status prove(struct backend *b, const struct variant *v)
 
 enum status cuda_launch(struct backend *b, const struct cuda_launch *l)
 {
-    struct launch_options opt = {.force_blocks_per_sm = l->gemm ? padded_blocks(b, l->v) : 0};
+    struct launch_options opt = {.force_blocks_per_sm = l->gemm ? cuda_forced_blocks(b, l->v) : 0};
     struct launch_plan plan;
     b->last_role = l->op->role;
     b->last_kernel = l->v->kernel;

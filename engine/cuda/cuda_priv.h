@@ -111,7 +111,8 @@ struct backend {
     struct drv_event *base;
     uint64_t base_wall;
     const char *last_role, *last_kernel;
-    bool fuse; /* neighbouring operators in one launch; $SASSTOP_FUSE=0 turns it off */
+    uint32_t blocks; /* forced on an SM by padding GEMMs' shared memory; 0 = as they are */
+    bool fuse;       /* neighbouring operators in one launch; $SASSTOP_FUSE=0 turns it off */
 
     /* the decode step as a graph */
     uint64_t seen_list, graph_list; /* hashes of operator lists: run once plainly; captured */
@@ -119,6 +120,8 @@ struct backend {
 };
 
 /* cuda_launch.c */
+/* force_blocks_per_sm for a GEMM: 0 when nothing is asked for or v doesn't fit so often. */
+int cuda_forced_blocks(const struct backend *b, const struct variant *v);
 enum status cuda_launch(struct backend *b, const struct cuda_launch *l);
 enum status cuda_wait(struct backend *b); /* drains the stream; names what ran on a fault */
 enum status cuda_timing_start(struct backend *b, enum timing timing);
@@ -165,6 +168,7 @@ enum status cuda_kernels_open(struct backend *b); /* registry, launcher, the nam
 void cuda_kernels_close(struct backend *b);
 uint32_t cuda_kernel_list(struct backend *b, const struct kernel_info **list);
 enum status cuda_select(struct backend *b, const char *family, const char *variant, uint32_t kd);
+enum status cuda_force_blocks(struct backend *b, uint32_t blocks, char *text, size_t size);
 bool cuda_selected(struct backend *b, const char *family, const char **variant, uint32_t *kd);
 uint32_t cuda_blocks_per_sm(struct backend *b, const struct variant *v, uint32_t block,
                             uint32_t dyn_smem); /* 0 = the driver doesn't say */
