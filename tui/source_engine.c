@@ -30,7 +30,7 @@ enum {
 };
 static const uint64_t SECOND = 1000000000ull;
 static const uint64_t delays_ns[DEATHS_MAX] = {200000000ull, 1000000000ull, 3000000000ull};
-static const uint64_t hang_min_ns = 5000000000ull, load_max_ns = 120000000000ull;
+static const uint64_t hang_min_ns = 5000000000ull, load_max_ns = 60000000000ull;
 
 enum engine_state { ENGINE_RUNS, ENGINE_DOWN, ENGINE_ENDED };
 
@@ -55,6 +55,8 @@ struct engine_source {
     uint32_t rounds; /* of this instance */
     uint64_t rounds_ns[ROUNDS_KEPT];
     uint64_t progress_ns, term_ns, eof_ns, restart_ns, now_ns;
+    char load_phase[12]; /* of the last PROGRESS outside prefill and decode, and how far it was */
+    uint32_t load_done;
     bool busy;                /* parity, load or counters: allowed to take longer */
     char variant[48], kd[12]; /* for the next start; "" = as asked on the command line */
     char words[320];
@@ -226,7 +228,8 @@ static void watch_hang(struct engine_source *e)
     uint64_t limit = 20 * median_round(e);
 
     if (limit < hang_min_ns) limit = hang_min_ns;
-    if (e->busy && limit < load_max_ns) limit = load_max_ns;
+    /* Before the first whole round nobody knows how long a step takes here. */
+    if ((e->busy || e->rounds == 0) && limit < load_max_ns) limit = load_max_ns;
     if (e->session->paused) e->progress_ns = e->now_ns;
     if (!e->hanging && !e->quitting && !e->eof && e->now_ns > e->progress_ns + limit) {
         e->hanging = true;
@@ -268,6 +271,11 @@ static void observe(struct engine_source *e, const struct frame *f)
         if (proto_decode(f, &progress, sizeof progress) != OK) break;
         e->busy = strcmp(progress.phase, "prefill") && strcmp(progress.phase, "decode");
         e->worked |= !e->busy;
+        /* A sign of life with nothing done since the last one is no progress. */
+        if (e->busy && progress.done == e->load_done && !strcmp(progress.phase, e->load_phase))
+            return;
+        e->load_done = progress.done;
+        snprintf(e->load_phase, sizeof e->load_phase, "%s", progress.phase);
         break;
     case FRAME_ROUND:
         if (proto_decode(f, &round, sizeof round) != OK) break;
