@@ -17,22 +17,28 @@
 /* --list counts instructions of cubins up to this size; counting costs a decoding. */
 enum { LIST_COUNT_MAX = 4 << 20 };
 
-const char *sass_safe(const char *s)
+/* Printable ASCII only, cut to fit. */
+static const char *tame(const char *s, char *buf, size_t size)
 {
-    static char buf[256];
     size_t i = 0;
-    for (; s[i] && i < sizeof buf - 1; i++)
+    for (; s[i] && i < size - 1; i++)
         buf[i] = (unsigned char)s[i] < 0x20 || (unsigned char)s[i] > 0x7e ? '?' : s[i];
     buf[i] = 0;
     return buf;
 }
 
+const char *sass_safe(const char *s)
+{
+    static char buf[256];
+    return tame(s, buf, sizeof buf);
+}
+
+/* Not through sass_safe(): both may stand in one printf(). */
 const char *sass_name(const char *mangled)
 {
     static char name[256];
     char raw[256];
-    snprintf(name, sizeof name, "%s", sass_safe(demangle(mangled, raw, sizeof raw)));
-    return name;
+    return tame(demangle(mangled, raw, sizeof raw), name, sizeof name);
 }
 
 void sass_start_output(void)
