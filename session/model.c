@@ -63,6 +63,7 @@ void session_free(struct session *s)
     free(s->generations);
     free(s->parities);
     free(s->modules);
+    free(s->trace);
     free(s->events);
     free(s->text);
     window_free(s->window);

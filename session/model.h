@@ -35,6 +35,8 @@ enum {
     MAX_SPARK = 512,   /* points a series keeps for drawing */
     MAX_WINDOW_SAMPLES = 8192,
     MAX_WINDOW_SPANS = 65536,
+    MAX_TRACE_SPANS =
+        65536, /* launches kept for a trace, over all windows; then the rest is counted */
     MIN_STEADY_SAMPLES = 30, /* whole samples before a live figure counts as ok */
 };
 
@@ -122,6 +124,12 @@ struct module {
     bool whole;
 };
 
+/* A launch seen inside a window, on the session's time. */
+struct trace_span {
+    uint64_t t_ns;
+    uint32_t dur_ns, row; /* row: index + 1, 0 = a kernel nobody knows */
+};
+
 struct window_fold; /* the open window's raw samples and spans; private */
 
 struct session {
@@ -176,6 +184,9 @@ struct session {
     uint64_t windows, windows_unused; /* joined; overflowed or without a clock offset */
     struct lab_experiment *experiments;
     uint32_t nexperiments;
+    struct trace_span *trace; /* the first MAX_TRACE_SPANS */
+    uint32_t ntrace;
+    uint64_t trace_left_out;
     struct module *modules; /* cubins, by hash, for the SASS view */
     uint32_t nmodules;
 

@@ -291,6 +291,23 @@ static void summarise(struct session *s, const struct window_fold *w,
     memcpy(sum->source, w->def.source, sizeof sum->source);
 }
 
+/* CUPTI's clock is the wall clock; where a recording's is another, a window ends at its frame. */
+static enum status keep_spans(struct session *s, const struct window_fold *w, uint64_t end_t_ns)
+{
+    uint64_t wall = s->hello.wall_ns, base = w->def.base_ns, longest = 0;
+    enum status st = OK;
+
+    for (uint32_t i = 0; i < w->nspans; i++)
+        if (w->spans[i].end > longest) longest = w->spans[i].end;
+    uint64_t at = end_t_ns > longest ? end_t_ns - longest : 0;
+    if (base >= wall && base - wall + longest <= end_t_ns + 1000000000u) at = base - wall;
+    for (uint32_t i = 0; st == OK && i < w->nspans; i++)
+        if (w->spans[i].end > w->spans[i].start)
+            st = trace_add(s, at + w->spans[i].start, w->spans[i].end - w->spans[i].start,
+                           w->spans[i].row);
+    return st;
+}
+
 enum status fold_window_end(struct session *s, const struct frame *f, const union msg_any *m)
 {
     const struct msg_window_end *d = &m->window_end;
@@ -301,6 +318,8 @@ enum status fold_window_end(struct session *s, const struct frame *f, const unio
     s->window = NULL;
     summarise(s, w, d);
     count_launches(s, w);
+    st = keep_spans(s, w, f->t_ns);
+    if (st != OK) goto out;
     if (s->last_window.overflow || !s->last_window.offset_ok) {
         s->windows_unused++;
         if (s->last_window.overflow)

@@ -4,6 +4,7 @@
 
 #include "session/report.h"
 
-extern const struct report_ops report_md_ops, report_json_ops;
+extern const struct report_ops report_md_ops, report_json_ops, report_html_ops, report_csv_ops,
+    report_perfetto_ops;
 
 #endif

@@ -1,0 +1,120 @@
+/*
+ * The CSV report: every cell of every table, one a line (RFC 4180), so that one file holds tables
+ * of different shapes and any program can filter it: table,focus,row,column,value,unit,state,
+ * source,spread,n,why. `focus` is the kernel or experiment that a table is about. A figure that is
+ * not known has an empty value and its state.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "session/report_fmt.h"
+#include "session/report_priv.h"
+
+static void field(struct buf *out, const char *text, char after)
+{
+    char clean[512];
+    snprintf(clean, sizeof clean, "%s", text);
+    fmt_utf8(clean);
+    bool quote = strpbrk(clean, ",\"\r\n") != NULL;
+    if (quote) buf_u8(out, '"');
+    for (const char *p = clean; *p; p++) {
+        if (*p == '"') buf_u8(out, '"');
+        buf_u8(out, (uint8_t)*p);
+    }
+    if (quote) buf_u8(out, '"');
+    if (after == '\n') buf_u8(out, '\r');
+    buf_u8(out, (uint8_t)after);
+}
+
+static void number(struct buf *out, bool known, double v, char after)
+{
+    char text[40] = "";
+    if (known && isfinite(v)) fmt_number(v, true, text, sizeof text);
+    field(out, text, after);
+}
+
+static void put_cell(struct buf *out, const struct table *t, const char *focus, uint32_t row,
+                     uint32_t col)
+{
+    const struct column *k = &t->def->columns[col];
+    char text[40];
+    struct cell c;
+    table_cell(t, row, col, &c);
+    field(out, t->def->id, ',');
+    field(out, focus, ',');
+    snprintf(text, sizeof text, "%u", row + 1);
+    field(out, text, ',');
+    field(out, k->id, ',');
+    if (c.is_text) {
+        field(out, c.text, ',');
+        buf_printf(out, "%s,ok,,,,\r\n", k->unit);
+        return;
+    }
+    const struct value *v = &c.value;
+    number(out, v->state == VALUE_OK || v->state == VALUE_STALE, v->v, ',');
+    field(out, k->unit, ',');
+    field(out, value_state_name(v->state), ',');
+    field(out, v->source ? v->source : "", ',');
+    number(out, v->spread > 0, v->spread, ',');
+    number(out, v->n > 0, v->n, ',');
+    field(out, v->why ? v->why : "", '\n');
+}
+
+static enum status put_table(const struct session *s, struct buf *out, const char *id,
+                             const struct table_query *q, const char *focus)
+{
+    struct table t = {0};
+    enum status st = table_build(&t, s, table_find(id), q);
+    for (uint32_t i = 0; st == OK && i < t.nrows; i++)
+        for (uint32_t c = 0; c < t.def->ncolumns; c++) put_cell(out, &t, focus, i, c);
+    table_free(&t);
+    return st;
+}
+
+static enum status put_focused(const struct session *s, struct buf *out)
+{
+    static const char *const of_experiments[] = {"gates", "mechanism", "pairs"};
+    enum status st = OK;
+    for (uint32_t i = 0; st == OK && i < s->nexperiments; i++)
+        for (unsigned k = 0; st == OK && k < 3; k++) {
+            struct table_query q = {.kernel = TABLE_NONE, .row = i, .other = TABLE_NONE};
+            char focus[32];
+            snprintf(focus, sizeof focus, "experiment %u", s->experiments[i].def.experiment);
+            st = put_table(s, out, of_experiments[k], &q, focus);
+        }
+    for (uint32_t i = 0; st == OK && i < s->nkernels; i++) {
+        struct table_query q = {.kernel = i, .row = TABLE_NONE, .other = TABLE_NONE};
+        if (s->kernels[i].has_census) st = put_table(s, out, "census", &q, s->kernels[i].def.name);
+        if (st == OK && s->nstalls) st = put_table(s, out, "stalls", &q, s->kernels[i].def.name);
+    }
+    return st;
+}
+
+static enum status write_csv(const struct session *s, struct buf *out)
+{
+    static const char *const plain[] = {"experiments", "generations", "rows",   "sources",
+                                        "variants",    "parity",      "events", "drops"};
+    const char *const about[][2] = {{"session", s->hello.session}, {"device", s->hello.device},
+                                    {"driver", s->hello.driver},   {"toolkit", s->hello.toolkit},
+                                    {"commit", s->hello.commit},   {"command", s->hello.command},
+                                    {"model", s->model.name},      {"workload", s->model.workload}};
+    enum status st = OK;
+    buf_printf(out, "table,focus,row,column,value,unit,state,source,spread,n,why\r\n");
+    for (unsigned i = 0; i < sizeof about / sizeof *about; i++) {
+        buf_printf(out, "about,,1,%s,", about[i][0]);
+        field(out, about[i][1], ',');
+        buf_printf(out, ",ok,,,,\r\n");
+    }
+    for (unsigned i = 0; st == OK && i < sizeof plain / sizeof *plain; i++)
+        st = put_table(s, out, plain[i], NULL, "");
+    if (st == OK) st = put_focused(s, out);
+    if (st == OK && out->failed) st = err_set(ERR_NOMEM, "out of memory for the report");
+    return st;
+}
+
+const struct report_ops report_csv_ops = {
+    .ext = "csv",
+    .title = "CSV, one cell a line, for other programs",
+    .write = write_csv,
+};
