@@ -4,15 +4,15 @@
 # ($MODEL, else the cache). Ends with "N passed, N failed, N skipped".
 #
 # Limits. Variants and CPU share the integer dots; f32 order differs, and an activation that sits on a
-# rounding edge then takes the neighbouring int8. Rounding to int8 has itself an NMSE of
-# (amax / (127 rms))^2 / 12, near 5e-5 where a chunk's largest value is 3 rms; so 1e-4 would take every
-# activation on its edge, and a wrong kernel gives 1e-2 and more. A divergence of tokens is explained
-# only below a logit gap of 0.05. The bf16 kernels (hopper_*) lack the CPU's rounding to int8 where a prompt is
-# read, once in each product: a few times 5e-5, so 1e-3 for them; their tokens are not held to the CPU's.
+# rounding edge then takes the neighbouring int8, 1/127 of its chunk's largest value away. One such
+# rounding of all activations has an NMSE of (amax / (127 rms))^2 / 12, near 5e-5 where a chunk's largest
+# value is 3 rms; four roundings a layer add up over the layers, damped by the residual stream. Gemma
+# (18 layers) measured 3.6e-4 on an H200; 1e-3 takes that, and a wrong kernel gives 1e-2 and more. A
+# divergence of tokens is explained only below a logit gap of 0.05.
 set -u
 cd "$(dirname "$0")/../.."
 B=${B:-build}
-nmse=1e-4 gap=0.05
+nmse=1e-3 gap=0.05
 passed=0 failed=0 skipped=0
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
