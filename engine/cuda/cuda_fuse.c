@@ -58,7 +58,8 @@ static bool quantised_product(const struct look *l, uint32_t i, const struct buf
 static enum status norm_q8(struct backend *b, const struct look *look, uint32_t *done)
 {
     const struct op *op = look->op;
-    if (op->heads || op->dim > OPS_NORM_Q8_DIM || !quantised_product(look, 1, &op->y, op->dim))
+    if (op->heads || op->dim > OPS_NORM_Q8_DIM || !quantised_product(look, 1, &op->y, op->dim) ||
+        cuda_wants_bf16(b, op + 1))
         return OK;
     enum status st = grow_chunks(b, &b->q8, op->n, op->dim);
     if (st != OK) return st;
