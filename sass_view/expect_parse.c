@@ -128,11 +128,16 @@ static enum status parse_scope(enum census_scope *scope, const char **s)
                    *s);
 }
 
+static void trim(char *s)
+{
+    size_t n = strlen(s);
+    while (n && isspace((unsigned char)s[n - 1])) s[--n] = 0;
+}
+
 static void copy_trimmed(char *out, size_t size, const char *s)
 {
     snprintf(out, size, "%s", s);
-    size_t n = strlen(out);
-    while (n && isspace((unsigned char)out[n - 1])) out[--n] = 0;
+    trim(out);
 }
 
 enum status expect_parse_rule(struct expect_rule *out, const char *text)
@@ -150,10 +155,8 @@ enum status expect_parse_rule(struct expect_rule *out, const char *text)
     if (!strncmp(s, "->", 2)) {
         copy_trimmed(out->reopens, sizeof out->reopens, skip_blank(s + 2));
         if (!out->reopens[0]) return err_set(ERR_FORMAT, "nothing follows '->'");
-        char *arrow = strstr(out->text, "->");
-        *arrow = 0;
-        copy_trimmed(whole, sizeof whole, out->text);
-        snprintf(out->text, sizeof out->text, "%s", whole);
+        *strstr(out->text, "->") = 0;
+        trim(out->text);
     } else if (*s) {
         return err_set(ERR_FORMAT, "'%.20s' is left over", s);
     }
