@@ -189,15 +189,15 @@ enum { MOVED_MAX = 6 };
 
 /* The time is what is to be explained; how far a loop was unrolled and how long the code is explain
  * nothing by themselves. */
-static bool is_outcome(const struct msg_mechanism *f)
+bool lab_figure_explains(const struct msg_mechanism *f)
 {
-    return strcmp(f->unit, "us") == 0 || strcmp(f->name, "tensor in the hot loop") == 0 ||
-           strcmp(f->name, "instructions") == 0;
+    return strcmp(f->unit, "us") != 0 && strcmp(f->name, "tensor in the hot loop") != 0 &&
+           strcmp(f->name, "instructions") != 0;
 }
 
 static bool moved(const struct msg_mechanism *f)
 {
-    if (is_outcome(f)) return false;
+    if (!lab_figure_explains(f)) return false;
     if (!isfinite(f->a) || !isfinite(f->b)) return false;
     if (f->a == 0 || f->b == 0) return f->a != f->b;
     return fabs(log(fabs(f->b / f->a))) >= MOVED || (f->a < 0) != (f->b < 0);
@@ -229,7 +229,7 @@ void lab_sentence(const struct lab_experiment *x, const struct lab_result *r, ch
     for (uint32_t i = 0; i < x->nfigures; i++) {
         if (!moved(&x->figures[i])) {
             still += isfinite(x->figures[i].a) && isfinite(x->figures[i].b) &&
-                     !is_outcome(&x->figures[i]);
+                     lab_figure_explains(&x->figures[i]);
             continue;
         }
         if (shown == MOVED_MAX) continue;

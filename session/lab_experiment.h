@@ -50,6 +50,9 @@ void lab_fill_verdict(const struct lab_experiment *x, const struct lab_result *r
  * when the text names none. ERR_USAGE with what is understood. */
 enum status lab_parse_bar(const char *text, char metric[16], double *gain);
 
+/* Whether a figure may stand for a cause: not the time itself, nor how far a loop was unrolled. */
+bool lab_figure_explains(const struct msg_mechanism *f);
+
 /* What moved, in one sentence, from the figures alone; "" when there are none. Figures that follow
  * from one another by definition aren't offered as causes. */
 void lab_sentence(const struct lab_experiment *x, const struct lab_result *r, char *out,

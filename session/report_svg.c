@@ -135,7 +135,7 @@ void svg_pairs(struct buf *out, const struct lab_experiment *x)
     if (!x->npairs || lab_evaluate(x, &r) != OK) return;
     lab_fill_verdict(x, &r, &v);
     struct axis a = gain_axis(x, H - 24, 12);
-    open_svg(out, H, "Gain of B over A, pair by pair, with the noise band and the bar");
+    open_svg(out, H, "Gain of B over A, pair by pair, with the bar and the noise band");
     put_band(out, &a, -100 * v.band, 100 * v.band, "band");
     put_band(out, &a, 100 * v.lo, 100 * v.hi, "interval");
     gain_ticks(out, &a);
@@ -154,8 +154,9 @@ void svg_pairs(struct buf *out, const struct lab_experiment *x)
                    : p->kind[1] == 'A' ? "aa"
                                        : "cc");
     }
-    put_text(out, LEFT, H - 6, "label", "start",
-             "filled: A/B   grey: A/A   ring: third kernel   cross-hatched band: A against A");
+    put_text(
+        out, LEFT, H - 6, "label", "start",
+        "blue: A/B, with its interval; grey: A against A, with the noise band; ring: third kernel");
     close_svg(out);
 }
 
@@ -214,7 +215,7 @@ struct bar {
 
 static void put_bars(struct buf *out, const char *title, const struct bar *bars, int n, bool both)
 {
-    enum { NAME = 250, LABEL = 120 };
+    enum { NAME = 290, LABEL = 100 };
     double most = 0;
     for (int i = 0; i < n; i++) most = fmax(most, fabs(bars[i].v));
     if (n == 0 || !(most > 0)) return;
@@ -240,11 +241,11 @@ void svg_mechanism(struct buf *out, const struct lab_experiment *x)
     for (uint32_t i = 0; i < x->nfigures && n < BARS_MAX; i++) {
         const struct msg_mechanism *m = &x->figures[i];
         if (!(m->a > 0 && m->b > 0) || fabs(m->b / m->a - 1) < 0.0005) continue;
+        if (!lab_figure_explains(m)) continue;
         struct bar *b = &bars[n++];
         b->v = 100 * (m->b / m->a - 1);
         snprintf(b->name, sizeof b->name, "%s", m->name);
-        snprintf(b->label, sizeof b->label, "%+.1f %% (%.4g to %.4g)", b->v, m->a, m->b);
-        if (strlen(b->label) > 20) snprintf(b->label, sizeof b->label, "%+.1f %%", b->v);
+        snprintf(b->label, sizeof b->label, "%+.1f %%", b->v);
     }
     put_bars(out, "What moved from A to B", bars, n, true);
 }

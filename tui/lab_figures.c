@@ -40,8 +40,8 @@ static double stated(int v)
 static enum status static_figures(struct lab_run *r)
 {
     static const enum insn_class classes[] = {
-        INSN_CLASS_TENSOR, INSN_CLASS_INT,    INSN_CLASS_FLOAT,  INSN_CLASS_CONVERT,
-        INSN_CLASS_MOVE,   INSN_CLASS_SHARED, INSN_CLASS_GLOBAL, INSN_CLASS_LOCAL};
+        INSN_CLASS_INT,    INSN_CLASS_FLOAT,  INSN_CLASS_CONVERT, INSN_CLASS_MOVE,
+        INSN_CLASS_SHARED, INSN_CLASS_GLOBAL, INSN_CLASS_LOCAL};
     const struct census *a = &r->o->a.code.census, *b = &r->o->b.code.census;
     double ta = a->classes[INSN_CLASS_TENSOR][CENSUS_HOT],
            tb = b->classes[INSN_CLASS_TENSOR][CENSUS_HOT];
