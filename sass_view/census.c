@@ -7,6 +7,7 @@
  * copy_figures().
  */
 #include "sass_view/census.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,6 +192,42 @@ uint32_t census_count(const struct census *s, const char *name, enum census_scop
     for (size_t i = 0; i < s->nrows; i++) {
         const char *key = s->rows[i].key;
         if (!strncmp(key, name, n) && (key[n] == 0 || key[n] == '.')) sum += s->rows[i].n[scope];
+    }
+    return sum;
+}
+
+/* m x n x k of one instruction, 0 when the key says none that is known. Shapes are written without
+ * separators (16832 = 16 x 8 x 32), or 64x128x16 by warpgroup instructions. */
+static uint64_t macs_of(const char *key)
+{
+    static const struct {
+        const char *shape;
+        uint32_t macs;
+    } shapes[] = {
+        {"884", 8 * 8 * 4},       {"1684", 16 * 8 * 4},     {"1688", 16 * 8 * 8},
+        {"16816", 16 * 8 * 16},   {"16832", 16 * 8 * 32},   {"16864", 16 * 8 * 64},
+        {"8816", 8 * 8 * 16},     {"8832", 8 * 8 * 32},     {"88128", 8 * 8 * 128},
+        {"168128", 16 * 8 * 128}, {"168256", 16 * 8 * 256},
+    };
+    unsigned m, n, k;
+    for (const char *p = strchr(key, '.'); p; p = strchr(p + 1, '.')) {
+        size_t len = strcspn(p + 1, ".");
+        if (sscanf(p + 1, "%4ux%4ux%4u", &m, &n, &k) == 3) return (uint64_t)m * n * k / 4;
+        for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+            if (strlen(shapes[i].shape) == len && !strncmp(shapes[i].shape, p + 1, len))
+                return shapes[i].macs;
+    }
+    return 0;
+}
+
+uint64_t census_macs(const struct census *s, enum census_scope scope)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < s->nrows; i++) {
+        if (s->rows[i].cls != INSN_CLASS_TENSOR || !s->rows[i].n[scope]) continue;
+        uint64_t macs = macs_of(s->rows[i].key);
+        if (!macs) return 0;
+        sum += macs * s->rows[i].n[scope];
     }
     return sum;
 }

@@ -58,4 +58,9 @@ void census_free(struct census *s);
  */
 uint32_t census_count(const struct census *s, const char *name, enum census_scope scope);
 
+/* Multiply-adds that a warp's tensor instructions of one pass through the scope do, from the shapes
+ * in their keys (a warpgroup's HGMMA counts a quarter for each of its four warps). 0: none, or a
+ * shape that isn't known here. */
+uint64_t census_macs(const struct census *s, enum census_scope scope);
+
 #endif

@@ -39,11 +39,19 @@ static bool add_counts(cJSON *o, const struct census *s, enum census_scope scope
     return ok;
 }
 
+/* Multiply-adds a warp; unknown (null) where no tensor instruction says. */
+static int known_macs(const struct census *s, enum census_scope scope)
+{
+    uint64_t macs = census_macs(s, scope);
+    return macs && macs <= INT32_MAX ? (int)macs : CUBIN_UNKNOWN;
+}
+
 static bool add_scope(cJSON *o, const char *key, const struct census *s, enum census_scope scope)
 {
     cJSON *in = s->loops_known ? cJSON_AddObjectToObject(o, key) : NULL;
     if (!in) return !s->loops_known && cJSON_AddNullToObject(o, key);
-    return cJSON_AddNumberToObject(in, "total", s->sum[scope]) && add_counts(in, s, scope);
+    return cJSON_AddNumberToObject(in, "total", s->sum[scope]) &&
+           sass_add_number(in, "macs", known_macs(s, scope)) && add_counts(in, s, scope);
 }
 
 static bool fill_object(cJSON *o, const struct sass_job *j, const struct cubin_kernel *k,

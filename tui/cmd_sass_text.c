@@ -175,6 +175,10 @@ static void print_figures(const struct cubin *c, const struct cubin_kernel *k,
     else
         printf("  loops: %u; hot loop 0x%x-0x%x, depth %u, %u instructions\n", s->nloops,
                s->hot.head, s->hot.last, s->hot.depth, s->hot.insns);
+    uint64_t macs = census_macs(s, CENSUS_HOT);
+    if (macs)
+        printf("  a pass of the hot loop: %" PRIu64 " MACs a warp, %.3f M instructions/GMAC\n",
+               macs, (double)s->sum[CENSUS_HOT] / (double)macs * 1e3);
 }
 
 static enum status census_kernel(struct sass_job *j, const struct cubin_kernel *k)

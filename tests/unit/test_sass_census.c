@@ -198,12 +198,28 @@ static void occupancy_by_hand(void **state)
     assert_null(chip_limits_find(52));
 }
 
+static void macs(void **state)
+{
+    (void)state;
+    struct census_row rows[] = {
+        {.key = "IMMA.16832.S8.S8", .cls = INSN_CLASS_TENSOR, .n = {64, 64, 64}},
+        {.key = "HGMMA.64x128x16.F32", .cls = INSN_CLASS_TENSOR, .n = {2, 0, 0}},
+        {.key = "FADD", .cls = INSN_CLASS_FLOAT, .n = {9, 9, 9}},
+        {.key = "UTCHMMA", .cls = INSN_CLASS_TENSOR, .n = {0, 0, 0}},
+    };
+    struct census s = {.rows = rows, .nrows = 4};
+    assert_int_equal(census_macs(&s, CENSUS_HOT), 64 * 16 * 8 * 32);
+    assert_int_equal(census_macs(&s, CENSUS_ALL), 64 * 16 * 8 * 32 + 2 * 64 * 128 * 16 / 4);
+    rows[3].n[CENSUS_HOT] = 1; /* no shape in its key: nothing is said */
+    assert_int_equal(census_macs(&s, CENSUS_HOT), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_of_tiny),    cmocka_unit_test(loops_of_flow),
         cmocka_unit_test(nesting_is_a_tree), cmocka_unit_test(sums_everywhere),
-        cmocka_unit_test(occupancy_by_hand),
+        cmocka_unit_test(occupancy_by_hand), cmocka_unit_test(macs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
