@@ -60,6 +60,7 @@ enum { NOPCODES = sizeof opcodes / sizeof opcodes[0] };
 struct row_names {
     uint32_t first;
     bool guard_uniform;
+    const struct select *select;
 };
 static struct row_names row_names[NOPCODES];
 static _Atomic(struct insn_name *) *names;
@@ -87,9 +88,10 @@ static void make_rows(void)
 {
     uint32_t n = 0;
     for (unsigned i = 0; i < NOPCODES; i++) {
-        row_names[i] =
-            (struct row_names){.first = n, .guard_uniform = has_uniform_guard(&opcodes[i])};
-        n += 1u << select_bits(insn_select((enum insn_rule)opcodes[i].rule));
+        const struct select *s = insn_select((enum insn_rule)opcodes[i].rule);
+        row_names[i] = (struct row_names){
+            .first = n, .guard_uniform = has_uniform_guard(&opcodes[i]), .select = s};
+        n += 1u << select_bits(s);
     }
     names = calloc(n, sizeof *names);
 }
@@ -157,7 +159,7 @@ static const struct insn_name *unknown_name(uint16_t code)
 
 static const struct insn_name *known_name(const struct insn *in, unsigned row)
 {
-    const struct select *s = insn_select((enum insn_rule)opcodes[row].rule);
+    const struct select *s = row_names[row].select;
     unsigned number = s->special ? s->special(in->sm, in->lo, in->hi) : 0;
     for (int i = 0; i < SELECT_FIELDS && s->field[i].n; i++)
         number =
@@ -172,13 +174,14 @@ static const struct insn_name *known_name(const struct insn *in, unsigned row)
 
 static inline void decode_control(struct insn *in)
 {
+    uint32_t ctl = (uint32_t)(in->hi >> (105 - 64));
     in->ctl = (struct insn_ctl){
-        .stall = (uint8_t)insn_bits(in, 105, 4),
-        .yield = !insn_bit(in, 109),
-        .write_bar = (uint8_t)insn_bits(in, 110, 3),
-        .read_bar = (uint8_t)insn_bits(in, 113, 3),
-        .wait_mask = (uint8_t)insn_bits(in, 116, 6),
-        .reuse = (uint8_t)insn_bits(in, 122, 3),
+        .stall = ctl & 15,
+        .yield = !(ctl >> 4 & 1),
+        .write_bar = ctl >> 5 & 7,
+        .read_bar = ctl >> 8 & 7,
+        .wait_mask = ctl >> 11 & 63,
+        .reuse = ctl >> 17 & 7,
     };
 }
 
