@@ -5,9 +5,12 @@
  * the file reach messages only through sass_name().
  */
 #include "tui/pick_kernel.h"
+#include "session/model.h"
+#include "session/record.h"
 #include "tui/cmd_sass_print.h"
 #include <regex.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -61,50 +64,110 @@ static enum status finish(struct picked *out, const struct cubin_kernel *k)
     return st ? st : census_make(&out->census, &out->cubin, k);
 }
 
-static enum status search(struct picked *out, const struct container *c, const struct spec *s,
-                          const char *want, const regex_t *re)
+/* What is looked for, and what was found on the way. */
+struct search {
+    const struct spec *spec;
+    const char *want;
+    const regex_t *re;
+    size_t n;        /* kernels that fit in the cubin that has any */
+    char names[600]; /* of some of them */
+};
+
+/* Looks through the cubins of `c`: OK with out->kernel set when one kernel fits, OK without when
+ * none or several do. */
+static enum status search(struct picked *out, const struct container *c, struct search *x)
 {
-    char names[600] = "";
-    size_t n = 0;
-    for (size_t i = 0; i < c->nparts; i++) {
+    const char *arch = x->spec->arch[0] ? x->spec->arch : NULL;
+    for (size_t i = 0; i < c->nparts && !x->n; i++) {
         const struct part *p = &c->parts[i];
-        if (p->kind != PART_CUBIN || (p->arch[0] && s->arch[0] && !arch_matches(p->arch, s->arch)))
-            continue;
+        if (p->kind != PART_CUBIN || (p->arch[0] && !arch_matches(p->arch, arch))) continue;
         enum status st = container_cubin(c, i, &out->cubin);
         if (st) return st;
-        if (!s->arch[0] || arch_matches(out->cubin.arch, s->arch)) {
-            const struct cubin_kernel *k = match(&out->cubin, want, re, &n, names, sizeof names);
+        if (arch_matches(out->cubin.arch, arch)) {
+            const struct cubin_kernel *k =
+                match(&out->cubin, x->want, x->re, &x->n, x->names, sizeof x->names);
             if (k) return finish(out, k);
         }
         cubin_close(&out->cubin);
-        if (n) break;
     }
-    if (n)
-        return err_set(ERR_FAILED, "%s: %zu kernels fit, name one after ':':%s", s->file, n, names);
-    return err_set(ERR_FAILED, "%s: no kernel%s%s%s%s", s->file, want ? " like " : "",
-                   want ? sass_safe(want) : "", s->arch[0] ? " for " : "", s->arch);
+    return OK;
+}
+
+static enum status search_file(struct picked *out, struct search *x)
+{
+    struct container c;
+    enum status st = container_open_file(&c, x->spec->file);
+    if (st == OK) {
+        st = search(out, &c, x);
+        container_close(&c);
+    }
+    return st;
+}
+
+/* The cubins that a recording holds. */
+static enum status search_session(struct picked *out, struct search *x)
+{
+    struct session *s = malloc(sizeof *s);
+    struct reader *r = NULL;
+    struct frame f;
+    enum status st = s ? session_init(s) : err_set(ERR_NOMEM, "out of memory");
+    if (st) {
+        free(s);
+        return st;
+    }
+    st = reader_open(x->spec->file, &r);
+    while (st == OK && (st = reader_next(r, &f)) == OK) st = session_apply(s, &f);
+    if (st == ERR_END) st = OK;
+    for (uint32_t i = 0; st == OK && !out->kernel && !x->n && i < s->nmodules; i++) {
+        struct container c;
+        const struct module *m = &s->modules[i];
+        if (!m->whole) continue;
+        st = container_open_memory(&c, m->bytes.data, m->bytes.len, x->spec->file);
+        if (st) break;
+        st = search(out, &c, x);
+        container_close(&c);
+    }
+    if (r) reader_close(r);
+    session_free(s);
+    free(s);
+    return st;
+}
+
+static bool is_session(const char *path)
+{
+    char head[8] = "";
+    FILE *f = fopen(path, "rb");
+    bool yes = f && fread(head, 1, 8, f) == 8 && !memcmp(head, "SASSTOP\n", 8);
+    if (f) fclose(f);
+    return yes;
+}
+
+static enum status none_found(const struct search *x)
+{
+    const struct spec *s = x->spec;
+    if (x->n)
+        return err_set(ERR_FAILED, "%s: %zu kernels fit, name one after ':':%s", s->file, x->n,
+                       x->names);
+    return err_set(ERR_FAILED, "%s: no kernel%s%s%s%s", s->file, x->want ? " like " : "",
+                   x->want ? sass_safe(x->want) : "", s->arch[0] ? " for " : "", s->arch);
 }
 
 enum status pick_kernel(struct picked *out, const char *text, const char *like)
 {
     struct spec s;
-    struct container c;
     regex_t re;
     *out = (struct picked){0};
     enum status st = split(&s, text);
     if (st) return st;
-    bool have_re = false;
-    const char *want = s.kernel[0] ? s.kernel : like;
-    if ((st = container_open_file(&c, s.file))) return st;
+    struct search x = {.spec = &s, .want = s.kernel[0] ? s.kernel : like};
     if (s.kernel[0]) {
         if (regcomp(&re, s.kernel, REG_EXTENDED | REG_NOSUB))
-            st = err_set(ERR_USAGE, "'%s' is not a regular expression", sass_safe(s.kernel));
-        else
-            have_re = true;
+            return err_set(ERR_USAGE, "'%s' is not a regular expression", sass_safe(s.kernel));
+        x.re = &re;
     }
-    if (st == OK) st = search(out, &c, &s, want, have_re ? &re : NULL);
-    if (have_re) regfree(&re);
-    container_close(&c);
+    st = is_session(s.file) ? search_session(out, &x) : search_file(out, &x);
+    if (st == OK && !out->kernel) st = none_found(&x);
+    if (x.re) regfree(&re);
     snprintf(out->file, sizeof out->file, "%s", s.file);
     if (st) pick_free(out);
     return st;

@@ -1,5 +1,6 @@
 /*
- * Finds one kernel by what a user writes: FILE, FILE:KERNEL, FILE@ARCH:KERNEL. The caller owns a
+ * Finds one kernel by what a user writes: FILE, FILE:KERNEL, FILE@ARCH:KERNEL.
+ * FILE is what container.h opens, or a recording with its cubins. The caller owns a
  * picked kernel. One thread.
  */
 #ifndef TUI_PICK_KERNEL_H

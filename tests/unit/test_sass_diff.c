@@ -256,6 +256,8 @@ static void command(void **state)
          EXIT_OK,
          "claim: IMMA 1 -> 1: met"},
         {{TINY ":tiny", TINY, "--claim", "schedule only"}, EXIT_FAILED, "predicted NOISE"},
+        {{"tests/fixtures/code.sasstop@90a:tiny", TINY}, EXIT_OK, "verdict: identical bytes"},
+        {{"tests/fixtures/code.sasstop@75:tiny", TINY}, EXIT_FAILED, "no kernel like tiny for 75"},
         {{TINY ":tiny", TINY, "--code"}, EXIT_OK, "IMMA.16832.S8.S8 R"},
         {{TINY, TINY}, EXIT_FAILED, "2 kernels fit, name one after ':': frame tiny_kd4"},
         {{TINY ":nix", TINY}, EXIT_FAILED, "no kernel like nix"},
