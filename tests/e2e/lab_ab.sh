@@ -73,7 +73,7 @@ if ls "$root/${B:-build}"/cubin/*/q4k_gemm/nb.cubin >/dev/null 2>&1; then
     says claim.err 'claim A  *unmet'; check "a claim is held against the incumbent first" $?
     says claim.err 'claim B'; check "then against B" $?
     says claim.out '^LAND'; check "and a prediction replaces no measurement" $?
-    says claim.out 'int in the hot loop'; check "the census of both is in the figures" $?
+    says claim.out 'int per tensor instr'; check "the census of both is in the figures" $?
 else
     echo "skip: no cubins were built"; skipped=$((skipped + 4))
 fi
