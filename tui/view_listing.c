@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JUMPS_KEPT = 32, ARROWS_W = 6, ADDRESS_W = 12, SOURCE_W = 8 };
+enum { JUMPS_KEPT = 32, ARROWS_W = 6, ADDRESS_W = 12, SOURCE_W = 8, WORDS_FROM_H = 12 };
 
 struct listing_view {
     struct code code;
@@ -225,6 +225,27 @@ static void draw_insn(struct app *a, const struct listing_view *v, int x, int y,
         canvas_restyle(c, x, y, text_columns(words) < w ? text_columns(words) : w, -1, STYLE_UNDER);
 }
 
+/* The instruction under the cursor in words: what it is for, what it waits for and sets. */
+static void draw_words(struct app *a, const struct listing_view *v, struct area area, int y)
+{
+    int32_t i = insn_here(v);
+    char text[300], wait[16] = "";
+    size_t n = 0, at;
+    if (i < 0) return;
+    const struct insn *in = &v->code.flow.insns[i];
+    for (unsigned b = 0; b < 6; b++)
+        if (in->ctl.wait_mask >> b & 1) wait[n++] = (char)('0' + b);
+    at = (size_t)snprintf(text, sizeof text, "%s; stall %u",
+                          insn_class_help((enum insn_class)in->cls), in->ctl.stall);
+    if (n) at += (size_t)snprintf(text + at, sizeof text - at, "; waits for scoreboards %s", wait);
+    if (in->ctl.write_bar != INSN_NO_BAR)
+        at += (size_t)snprintf(text + at, sizeof text - at, "; result sets %u",
+                               in->ctl.write_bar & 7u);
+    if (in->ctl.read_bar != INSN_NO_BAR)
+        snprintf(text + at, sizeof text - at, "; operands read sets %u", in->ctl.read_bar & 7u);
+    canvas_text(&a->canvas, area.x + 1, y, area.w - 2, ROLE_DIM, text);
+}
+
 static void draw_none(struct app *a, const struct listing_view *v, struct area area)
 {
     canvas_wrap(&a->canvas, (struct area){1, area.y, area.w - 2, area.h}, ROLE_DIM,
@@ -242,6 +263,7 @@ static void listing_draw(struct app *a, void *data, struct area area)
     int used = draw_head(a, v, area);
     area.y += used;
     area.h -= used;
+    if (area.h >= WORDS_FROM_H) draw_words(a, v, area, area.y + --area.h);
     if (area.h < 1) return;
     v->page = area.h;
     if (v->at < v->top) v->top = v->at;
