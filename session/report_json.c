@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "session/lab_ledger.h"
 #include "session/report_fmt.h"
 #include "session/report_priv.h"
 
@@ -281,6 +282,17 @@ static void add_drops(cJSON *root, const struct session *s)
     if (s->windows_unused) add_u64(o, "windows_unused", s->windows_unused);
 }
 
+static void add_experiments(cJSON *root, const struct session *s)
+{
+    if (s->nexperiments == 0) return;
+    cJSON *list = cJSON_AddArrayToObject(root, "experiments");
+    for (uint32_t i = 0; i < s->nexperiments; i++) {
+        char *text = ledger_json("", &s->hello, &s->experiments[i], true, false);
+        if (text) cJSON_AddItemToArray(list, cJSON_CreateRaw(text));
+        cJSON_free(text);
+    }
+}
+
 static enum status write_json(const struct session *s, struct buf *out)
 {
     cJSON *root = cJSON_CreateObject();
@@ -291,6 +303,7 @@ static enum status write_json(const struct session *s, struct buf *out)
     add_generations(root, s);
     rows = cJSON_AddArrayToObject(root, "kernels");
     for (uint32_t i = 0; i < s->nrows; i++) add_row(rows, s, &s->rows[i]);
+    add_experiments(root, s);
     add_census(root, s);
     add_events(root, s);
     add_drops(root, s);

@@ -240,6 +240,42 @@ static enum status put_stalls(const struct session *s, struct buf *out)
     return st;
 }
 
+static void put_verdict(struct buf *out, const struct lab_experiment *x)
+{
+    const struct msg_verdict *v = &x->verdict;
+
+    buf_printf(out, "\n## experiment %u: ", x->def.experiment);
+    put_escaped(out, x->def.b);
+    buf_printf(out, " against ");
+    put_escaped(out, x->def.a);
+    buf_printf(out, "\n\n**%s%s.** ", x->closed ? v->verdict : "OPEN",
+               !x->closed || v->firm ? "" : " (not firm)");
+    put_escaped(out, x->closed ? v->why : "no verdict was reached: the run was ended before");
+    buf_printf(out, "\n\n");
+    if (v->sentence[0]) {
+        put_escaped(out, v->sentence);
+        buf_printf(out, "\n\n");
+    }
+    item(out, "hypothesis", x->def.hypothesis);
+    item(out, "claim", x->def.claim);
+    item(out, "bar, frozen before the first pair", x->def.bar);
+    item(out, "third kernel", x->def.control);
+    item(out, "retry when", x->def.retry);
+}
+
+static enum status put_experiments(const struct session *s, struct buf *out)
+{
+    static const char *const parts[] = {"gates", "mechanism", "pairs"};
+    enum status st = section(s, out, "experiments", NULL, NULL);
+
+    for (uint32_t i = 0; i < s->nexperiments && st == OK; i++) {
+        struct table_query q = {.kernel = TABLE_NONE, .row = i, .other = TABLE_NONE};
+        put_verdict(out, &s->experiments[i]);
+        for (unsigned k = 0; k < 3 && st == OK; k++) st = section(s, out, parts[k], &q, NULL);
+    }
+    return st;
+}
+
 static enum status write_md(const struct session *s, struct buf *out)
 {
     static const char *const first[] = {"sources", "generations", "rows"};
@@ -247,6 +283,7 @@ static enum status write_md(const struct session *s, struct buf *out)
 
     put_about(s, out);
     put_length(s, out);
+    if (s->nexperiments) st = put_experiments(s, out);
     for (unsigned i = 0; i < sizeof first / sizeof *first && st == OK; i++)
         st = section(s, out, first[i], NULL, NULL);
     if (st == OK) st = put_reasons(s, out);
