@@ -8,6 +8,7 @@
 #include "sass_view/diff.h"
 #include "sass_view/operands.h"
 #include "tui/cmd_sass_print.h"
+#include "tui/commands.h"
 #include "tui/pick_kernel.h"
 #include <getopt.h>
 #include <inttypes.h>
@@ -29,23 +30,6 @@ struct pair {
     struct claim_result claim;
     const char *claim_text; /* NULL: none */
 };
-
-static const char usage_text[] =
-    "usage: sasstop diff A[@ARCH][:KERNEL] B[@ARCH][:KERNEL] [options]\n"
-    "\n"
-    "Compares two kernels' machine code: variants, tile depths, archs, builds, toolkits.\n"
-    "\n"
-    "  A, B           a cubin, fatbin, host program or recording; KERNEL is a name or a regular "
-    "expression\n"
-    "                 that one kernel matches; without it the only one, or B's of A's name\n"
-    "  --code         the two listings side by side, aligned by structure\n"
-    "  --claim TEXT   'LDS.32 in loop 32 -> 16' or 'schedule only': held against A, then B\n"
-    "  --same         exit 1 unless the code is the same but for its schedule\n"
-    "  --json         verdict, counts, resources, opcodes as JSON\n"
-    "  -h, --help     this text\n"
-    "\n"
-    "Verdicts: identical bytes; same instructions, other schedule; same census; different.\n"
-    "Exit status: 0 compared, 1 claim not met or a file can't be read, 2 wrong usage.\n";
 
 static int get_regs(const struct picked *p)
 {
@@ -333,8 +317,7 @@ int cmd_diff(int argc, char **argv)
     int status = EXIT_OK;
     enum status st = parse(argc, argv, &o, &help);
     if (st == OK && help) {
-        fputs(usage_text, stdout);
-        return EXIT_OK;
+        return cmd_help(2, (char *[]){(char *)"help", (char *)"diff", NULL});
     }
     if (st == OK) st = run(&o, &status);
     if (st) {

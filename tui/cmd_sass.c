@@ -25,33 +25,6 @@ struct options {
     bool have_re;
 };
 
-static const char usage_text[] =
-    "usage: sasstop sass FILE... [-k REGEX] [--arch ARCH] [FORMAT]\n"
-    "\n"
-    "Shows what GPU kernels are made of. Needs no GPU.\n"
-    "\n"
-    "  FILE           a cubin, a fatbin, or a program, object or shared library made by nvcc\n"
-    "  -k, --kernel REGEX\n"
-    "                 only kernels whose name matches (POSIX extended; plain or mangled name)\n"
-    "  --arch ARCH    only code for ARCH (sm_90a, 90a; 90 takes 90 and 90a)\n"
-    "\n"
-    "Formats (default: --census, or --parts for a file of several cubins):\n"
-    "  --parts        what a file holds: archs, packing, sizes; reads headers only\n"
-    "  --list         one line a kernel: registers, shared memory, spills, blocks/SM\n"
-    "  --census       instructions by class and opcode: whole kernel, in loops, hot loop\n"
-    "  --code         every instruction: address, guard, opcode, branch target, loop depth\n"
-    "  --json, --csv  the census for programs\n"
-    "  --expect RULES hold a file of rules (see docs/SASS.md): what is held, off, reopened\n"
-    "  --open         look around: kernels, listings, rules, diffs between the files\n"
-    "                 (--script FILE and --size WxH as for replay)\n"
-    "  --save FILE    the same as a session file, for `sasstop replay`\n"
-    "  -h, --help     this text\n"
-    "\n"
-    "Exit status: 0 printed, 1 something can't be read, nothing matches or a rule is off, 2 wrong "
-    "usage, 3 a "
-    "library\n"
-    "whose licence forbids disassembly (--parts and --list work).\n";
-
 static const struct sass_format *const formats[] = {
     &sass_census_format, &sass_list_format, &sass_code_format,
     &sass_json_format,   &sass_csv_format,  &sass_parts_format,
@@ -247,6 +220,11 @@ static enum status parse(int argc, char **argv, struct options *o, bool *help)
     if (o->expect) o->format = &sass_expect_format;
     o->files = argv + optind;
     o->nfiles = argc - optind;
+    /* FILE KERNEL, as one types it: a last word that is no file. */
+    if (o->nfiles > 1 && !o->kernel && access(argv[argc - 1], F_OK)) {
+        o->kernel = argv[argc - 1];
+        o->nfiles--;
+    }
     return OK;
 }
 
@@ -257,8 +235,7 @@ int cmd_sass(int argc, char **argv)
     sass_start_output();
     enum status st = parse(argc, argv, &o, &help);
     if (st == OK && help) {
-        fputs(usage_text, stdout);
-        return EXIT_OK;
+        return cmd_help(2, (char *[]){(char *)"help", (char *)"sass", NULL});
     }
     if (st == OK && o.open) return open_views(&o);
     if (st)

@@ -153,6 +153,7 @@ static void failures(void **state)
         {{TINY, "-k", "zzz"}, EXIT_FAILED, "no kernel in"},
         {{TINY, "--arch", "sm_80"}, EXIT_FAILED, "is for sm_90a, not for sm_80"},
         {{"tests/fixtures/sass/absent.cubin"}, EXIT_FAILED, "No such file"},
+        {{TINY, "absent.cubin"}, EXIT_FAILED, "matches 'absent.cubin'"},
         {{"Makefile"}, EXIT_FAILED, "neither an ELF file nor"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -168,6 +169,9 @@ static void several_files(void **state)
 {
     (void)state;
     static struct result r;
+    RUN(&r, TINY, "tiny", "--list");
+    assert_int_equal(r.status, EXIT_OK);
+    assert_null(strstr(r.out, "frame"));
     RUN(&r, "Makefile", TINY, "-k", "tiny", "--list");
     assert_int_equal(r.status, EXIT_FAILED);
     assert_non_null(strstr(r.err, "Makefile: neither"));
