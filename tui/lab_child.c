@@ -296,6 +296,9 @@ static enum status ready_kernel(struct lab_child *c)
     if (driver) snprintf(c->driver, sizeof c->driver, "%d.%d", driver / 1000, driver / 10 % 100);
     c->code_hash = strtoull(string(o, "code_hash"), NULL, 16);
     c->sm = (int)number(o, "sm");
+    c->sms = (int)number(o, "sms");
+    c->clock_mhz = (int)number(o, "clock_mhz");
+    c->l2_bytes = (int)number(o, "l2_bytes");
     c->regs = (int)number(o, "regs");
     c->smem = (int)number(o, "smem");
     c->pad = (int)number(o, "pad");

@@ -36,7 +36,7 @@ struct lab_child {
     struct buf in;
     /* What it said of itself. */
     char device[64], kernel[48], driver[32];
-    int sm, regs, smem, pad, blocks_per_sm;
+    int sm, sms, clock_mhz, l2_bytes, regs, smem, pad, blocks_per_sm;
     uint64_t code_hash;
     struct msg_hello hello; /* engine */
     bool has_hello;

@@ -96,7 +96,12 @@ static void make_hello(const struct lab_run *r, struct msg_hello *h)
     if (c->has_hello)
         *h = c->hello;
     else
-        *h = (struct msg_hello){.sm = (uint32_t)c->sm, .backend = "cuda"};
+        *h = (struct msg_hello){.sm = (uint32_t)c->sm,
+                                .sms = (uint32_t)c->sms,
+                                .clock_mhz = (uint32_t)c->clock_mhz,
+                                .l2_bytes = (uint64_t)c->l2_bytes,
+                                .seed = r->o->seed,
+                                .backend = "cuda"};
     h->instance = 1;
     h->wall_ns = clock_wall_ns() - run_ns(r);
     snprintf(h->session, sizeof h->session, "%llx-%x", (unsigned long long)h->wall_ns / 1000,

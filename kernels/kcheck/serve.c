@@ -23,6 +23,7 @@ enum {
     COPIES_MAX = 256,
     L2_TIMES = 4,
     SMS_MAX = 1024,
+    PAD = 64, /* weights may be read by whole words */
 };
 
 struct serve {
@@ -152,8 +153,9 @@ static enum status copy_weights(struct serve *s)
     size_t l2 = (size_t)driver_attribute(d, s->gpu.dev, DRV_DEV_L2_BYTES, 64 << 20);
     size_t copies = L2_TIMES * l2 / s->c.b_bytes + 1;
     s->copies = copies > COPIES_MAX ? COPIES_MAX : (int)copies;
-    enum status st = driver_check(d, d->MemAlloc(&s->weights, (size_t)s->copies * s->c.b_bytes),
-                                  "copies of the weights");
+    enum status st =
+        driver_check(d, d->MemAlloc(&s->weights, (size_t)s->copies * s->c.b_bytes + PAD),
+                     "copies of the weights");
     for (int i = 0; st == OK && i < s->copies; i++)
         st = driver_check(
             d, d->MemcpyDtoD(s->weights + (size_t)i * s->c.b_bytes, s->c.b, s->c.b_bytes), "copy");
@@ -240,6 +242,11 @@ static void say_ready(const struct serve *s)
     cJSON_AddStringToObject(o, "kernel", s->v->kernel);
     cJSON_AddStringToObject(o, "device", s->gpu.name);
     cJSON_AddNumberToObject(o, "sm", s->gpu.sm);
+    cJSON_AddNumberToObject(o, "sms", s->sms);
+    cJSON_AddNumberToObject(o, "clock_mhz",
+                            driver_attribute(s->gpu.drv, s->gpu.dev, DRV_DEV_CLOCK_KHZ, 0) / 1000);
+    cJSON_AddNumberToObject(o, "l2_bytes",
+                            driver_attribute(s->gpu.drv, s->gpu.dev, DRV_DEV_L2_BYTES, 0));
     cJSON_AddNumberToObject(o, "driver", s->gpu.drv->version);
     cJSON_AddStringToObject(o, "code_hash", hash);
     cJSON_AddNumberToObject(o, "regs", s->v->regs);
