@@ -17,6 +17,7 @@
 #include <xxhash.h>
 
 enum { STO_ENTRY = 0x10 }; /* st_other of a kernel */
+enum { SHT_NV_NOBITS = 0x7000000a }; /* .nv_debug.shared: has a size and no bytes */
 enum { EM_NVIDIA_CUDA = 190, SECTIONS_MAX = 65000, SYMBOLS_MAX = 1 << 20 };
 
 static const char *table_string(const struct cubin_section *tab, uint64_t off)
@@ -77,7 +78,7 @@ static enum status add_section(struct cubin *c, const Elf64_Shdr *h, const char 
                                 .link = h->sh_link};
     if (h->sh_type == SHT_NULL) {
         s->size = 0;
-    } else if (h->sh_type != SHT_NOBITS) {
+    } else if (h->sh_type != SHT_NOBITS && h->sh_type != SHT_NV_NOBITS) {
         if (h->sh_offset > c->size || h->sh_size > c->size - h->sh_offset)
             return err_set(ERR_FORMAT, "%s: section %zu lies outside the file", label, i);
         s->data = c->priv->bytes + h->sh_offset;
