@@ -99,6 +99,18 @@ static const struct fact facts[] = {
     {"wide_xtile", "wide_xtile_kd4", "LDSM.x4", 10, true, CENSUS_HOT},
     {"wide_jtile", "wide_jtile_kd4", "IMMA", 32, true, CENSUS_HOT},
     {"wide_jtile", "wide_jtile_kd4", "LDSM.x4", 10, true, CENSUS_HOT},
+    /* Q6_K, a chunk: two k16 products a tile. Transposed, scales of two rows instead of four, and
+     * a read of token scales a tile instead of one for two. */
+    {"q6k_prefold", "q6k_prefold_kd8", "IMMA", 32, true, CENSUS_HOT},
+    {"q6k_wide", "q6k_wide_kd8", "IMMA", 32, true, CENSUS_HOT},
+    {"q6k_wide", "q6k_wide_kd8", "LDSM.x4", 9, true, CENSUS_HOT},
+    {"q6k_wide", "q6k_wide_kd8", "LDS.128", 10, false, CENSUS_HOT},
+    {"q6k_bt", "q6k_bt_kd8", "IMMA", 32, true, CENSUS_HOT},
+    {"q6k_bt", "q6k_bt_kd8", "LDSM.x4", 9, true, CENSUS_HOT},
+    {"q6k_bt", "q6k_bt_kd8", "LDS.128", 16, false, CENSUS_HOT},
+    {"q6k_bt", "q6k_bt_kd8", "LDS.64", 2, false, CENSUS_HOT},
+    {"q6k_t64", "q6k_t64_kd8", "IMMA", 16, true, CENSUS_HOT},
+    {"q6k_t64", "q6k_t64_kd8", "LDSM.x4", 5, true, CENSUS_HOT},
 };
 
 /* Skips the test where there are no cubins of this architecture. */
@@ -106,7 +118,8 @@ static void open_rung(struct cubin *c, struct census *s, const char *arch, const
                       const char *kernel)
 {
     char path[128];
-    snprintf(path, sizeof path, "build/cubin/sm_%s/q4k_gemm/%s.cubin", arch, file);
+    snprintf(path, sizeof path, "build/cubin/sm_%s/%s/%s.cubin", arch,
+             strncmp(file, "q6k", 3) ? "q4k_gemm" : "q6k_gemm", file);
     if (cubin_open_file(c, path) != OK) {
         print_message("%s\n", err_msg());
         skip();
@@ -247,7 +260,7 @@ static void every_parent_is_a_rung(void **state)
     int roots = 0;
     for (int i = 0; i < registry_count(r); i++) {
         const struct variant *v = registry_get(r, i);
-        if (strcmp(v->family, "q4k_gemm")) continue;
+        if (strcmp(v->family, "q4k_gemm") && strcmp(v->family, "q6k_gemm")) continue;
         assert_true(v->desc.note[0]);
         if (!v->desc.parent[0]) {
             roots++;
