@@ -212,8 +212,9 @@ static void put(char *out, size_t size, const char *text)
 static void put_figure(const struct msg_mechanism *f, bool first, char *out, size_t size)
 {
     char text[200];
-    int n =
-        snprintf(text, sizeof text, "%s%s %.4g -> %.4g", first ? "" : ", ", f->name, f->a, f->b);
+    bool large = fabs(f->a) >= 1e4 && fabs(f->a) < 1e15;
+    int n = snprintf(text, sizeof text, large ? "%s%s %.0f -> %.0f" : "%s%s %.4g -> %.4g",
+                     first ? "" : ", ", f->name, f->a, f->b);
     if (f->unit[0]) n += snprintf(text + n, sizeof text - (size_t)n, " %s", f->unit);
     if (f->a > 0 && f->b > 0 && strcmp(f->unit, "%") != 0)
         snprintf(text + n, sizeof text - (size_t)n, " (%+.1f %%)", 100 * (f->b / f->a - 1));

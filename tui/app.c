@@ -3,6 +3,7 @@
 #include "tui/app.h"
 
 #include "base/clock.h"
+#include "tui/lab_job.h"
 #include "tui/view.h"
 
 #include <stdio.h>
@@ -79,6 +80,7 @@ static void close_feed(struct feed *f)
 
 void app_free(struct app *a)
 {
+    lab_job_end(a);
     record_stop(a);
     for (int v = 0; v < VIEWS; v++) {
         if (a->view_data[v] && views[v]->done) views[v]->done(a->view_data[v]);
@@ -178,6 +180,7 @@ enum status app_pull(struct app *a, uint64_t now_ns)
     }
     enum status st = pull_feed(a, &a->live, now_ns);
     if (st == OK && a->recorded.src) st = pull_feed(a, &a->recorded, now_ns);
+    if (st == OK) st = lab_job_pull(a);
     if (st == OK && a->recorder) st = recorder_tick(a->recorder, now_ns);
     return st;
 }
@@ -326,6 +329,9 @@ void app_request(struct app *a, enum request r)
     case REQ_RULES:
         app_show_view(a, VIEW_RULES);
         break;
+    case REQ_LAB:
+        app_show_view(a, VIEW_LAB);
+        break;
     case REQ_PC_WINDOW:
         engine_request(a, "pc", "a PC sampling window was asked for");
         break;
@@ -409,9 +415,11 @@ void app_key(struct app *a, int key)
         type_filter(a, key);
         return;
     }
+    const struct view_ops *v = views[a->view];
     enum request r = key_request(key);
     a->message[0] = 0;
     a->dirty = true;
+    if (v->key && v->key(a, a->view_data[a->view], key)) return;
     if (r != REQ_NONE)
         app_request(a, r);
     else

@@ -60,6 +60,7 @@ struct app {
     struct buf backlog; /* frames that give a recording started later its state */
     bool backlog_full;
 
+    struct lab_job *job; /* an experiment that runs beside the screen (lab_job.h); NULL = none */
     bool quit, redraw, dirty;
     bool stop_asked; /* the engine was told to quit */
 };

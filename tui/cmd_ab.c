@@ -46,6 +46,7 @@ enum option_id {
     OPT_COUNTERS,
     OPT_FRAMES,
     OPT_QUIET,
+    OPT_NUMBER,
 };
 
 static const struct option ab_long[] = {
@@ -73,6 +74,7 @@ static const struct option ab_long[] = {
     {"counters", 1, NULL, OPT_COUNTERS},
     {"frames-fd", 1, NULL, OPT_FRAMES},
     {"quiet", 0, NULL, OPT_QUIET},
+    {"number", 1, NULL, OPT_NUMBER},
     {NULL, 0, NULL, 0},
 };
 
@@ -127,6 +129,10 @@ static bool take_number(struct ab *x, int c)
     case OPT_ROUNDS:
         if (!count_option(optarg, 1, 40, &v)) return false;
         o->rounds = (unsigned)v;
+        return true;
+    case OPT_NUMBER:
+        if (!count_option(optarg, 1, 1e6, &v)) return false;
+        o->number = (uint32_t)v;
         return true;
     case OPT_FRAMES:
         if (!count_option(optarg, 3, 1000, &v)) return false;

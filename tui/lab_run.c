@@ -117,7 +117,7 @@ static void make_definition(struct lab_run *r)
 {
     const struct lab_options *o = r->o;
     struct msg_experiment *d = &r->def;
-    *d = (struct msg_experiment){.experiment = 1,
+    *d = (struct msg_experiment){.experiment = o->number ? o->number : 1,
                                  .gain = o->gain,
                                  .pairs = o->pairs,
                                  .precision = o->precision,

@@ -18,7 +18,7 @@ struct lab_options {
     const char *hypothesis, *claim, *bar, *retry, *counters;
     char metric[16];
     double gain;
-    uint32_t pairs;
+    uint32_t pairs, number;    /* number: of the experiment within its session; 0 = 1 */
     double precision, seconds; /* 0 = not by that */
     uint64_t seed;
     unsigned rounds;

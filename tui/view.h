@@ -19,6 +19,8 @@ struct view_ops {
     void (*draw)(struct app *a, void *data, struct area area);
     /* (optional) True when the request was served here. */
     bool (*request)(struct app *a, void *data, enum request r);
+    /* (optional) Sees each key before it becomes a request; true when it was taken (a form). */
+    bool (*key)(struct app *a, void *data, int key);
     /* (optional) The pane that moves, sorts, filters and explains; NULL = none. */
     struct pane *(*pane)(void *data);
 };
