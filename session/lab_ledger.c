@@ -4,13 +4,11 @@
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "session/report_fmt.h"
 
@@ -187,20 +185,25 @@ char *ledger_json(const char *recording, const struct msg_hello *hello,
     return text;
 }
 
+/* The stream's buffer is larger than a line, so that closing it is the one write. */
 static enum status append_line(const char *path, const char *text)
 {
-    struct buf b = {0};
     enum status st = OK;
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return err_set(ERR_IO, "%s: the ledger can't be written: %s", path, strerror(errno));
-    buf_printf(&b, "%s\n", text);
-    if (b.failed)
+    size_t n = strlen(text);
+    char *room = malloc(n + 4096);
+    FILE *f = fopen(path, "ae");
+    if (!room)
         st = err_set(ERR_NOMEM, "out of memory for a line of the ledger");
-    else if (write(fd, b.data, b.len) != (ssize_t)b.len)
-        st = err_set(ERR_IO, "%s: the ledger's line is not whole: %s", path, strerror(errno));
-    close(fd);
-    buf_free(&b);
+    else if (!f)
+        st = err_set(ERR_IO, "%s: the ledger can't be written: %s", path, strerror(errno));
+    if (st == OK) {
+        setvbuf(f, room, _IOFBF, n + 4096);
+        if (fwrite(text, 1, n, f) != n || fputc('\n', f) == EOF) st = ERR_IO;
+    }
+    if (f && fclose(f) != 0 && st == OK) st = ERR_IO;
+    if (st == ERR_IO && f)
+        err_set(st, "%s: the ledger's line is not whole: %s", path, strerror(errno));
+    free(room);
     return st;
 }
 
