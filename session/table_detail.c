@@ -188,14 +188,14 @@ static void get_ncu(const struct table_ctx *x, uint32_t i, struct cell *c)
 
 static const struct column columns[] = {
     {"figure", "figure", "", "what is measured", 19, 1, 0, 0, 0, 0, get_label},
-    {"unit", "unit", "", "", 7, 3, 0, 0, 0, 0, get_unit},
+    {"unit", "unit", "", "of every figure in the row", 7, 1, 0, 0, 0, 0, get_unit},
     {"value", "value", "", "exact where there, else steady", 10, 1, 2, 1, 1, 0, get_best},
     {"spread", "IQR", "", "interquartile range", 7, 3, 2, 1, 1, 0, get_spread},
     {"n", "n", "", "samples or rounds behind it", 6, 4, 0, 1, 1, 0, get_n},
-    {"steady", "steady", "", "samples wholly inside a launch", 10, 2, 2, 1, 1, 0, get_steady},
-    {"whole", "whole", "", "samples split over launches by overlap, ramp and tail included", 10, 2,
+    {"steady", "steady", "", "samples wholly inside a launch", 9, 2, 2, 1, 1, 0, get_steady},
+    {"whole", "whole", "", "samples split over launches by overlap, ramp and tail included", 9, 2,
      2, 1, 1, 0, get_whole},
-    {"exact", "exact", "", "counted over whole launches", 10, 2, 2, 1, 1, 0, get_exact},
+    {"exact", "exact", "", "counted over whole launches", 9, 2, 2, 1, 1, 0, get_exact},
     {"source", "source", "", "counter source of the value", 8, 2, 0, 0, 0, 0, get_source},
     {"state", "state", "", "reason when there is no value", 20, 3, 0, 0, 0, 1, get_why},
     {"ncu", "name in ncu", "", "metric as ncu and CUPTI write it", 30, 6, 0, 0, 0, 0, get_ncu},

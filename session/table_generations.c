@@ -142,7 +142,7 @@ static void get_counted(const struct table_ctx *x, uint32_t i, struct cell *c)
 static const struct column generation_columns[] = {
     {"generation", "gen", "", "counts up with each flip and restart", 3, 1, 0, 1, 0, 0, get_gen},
     {"family", "family", "", "family whose variant it selects", 9, 4, 0, 0, 0, 1, get_gen_family},
-    {"variant", "variant", "", "", 8, 1, 0, 0, 0, 0, get_gen_variant},
+    {"variant", "variant", "", "variant that runs", 14, 1, 0, 0, 0, 0, get_gen_variant},
     {"kd", "KD", "", "K-tile depth in 32-value chunks", 2, 1, 0, 1, 0, 0, get_gen_kd},
     {"reason", "why", "", "start, flip or restart", 8, 5, 0, 0, 0, 0, get_gen_reason},
     {"parity", "parity", "", "check against the reference before the flip", 9, 3, 0, 0, 0, 0,
@@ -232,7 +232,7 @@ static void get_variant_note(const struct table_ctx *x, uint32_t i, struct cell 
 
 static const struct column variant_columns[] = {
     {"family", "family", "", "", 10, 1, 0, 0, 0, 0, get_variant_family},
-    {"variant", "variant", "", "", 10, 1, 0, 0, 0, 0, get_variant_name},
+    {"variant", "variant", "", "", 14, 1, 0, 0, 0, 0, get_variant_name},
     {"kd", "KD", "", "K-tile depth in 32-value chunks", 2, 1, 0, 1, 0, 0, get_variant_kd},
     {"state", "state", "", "whether it runs, could run, or why not", 14, 1, 0, 0, 0, 0,
      get_variant_state},
@@ -312,7 +312,7 @@ static void get_check_text(const struct table_ctx *x, uint32_t i, struct cell *c
 
 static const struct column parity_columns[] = {
     {"family", "family", "", "", 10, 2, 0, 0, 0, 0, get_check_family},
-    {"variant", "variant", "", "", 10, 1, 0, 0, 0, 0, get_check_variant},
+    {"variant", "variant", "", "", 14, 1, 0, 0, 0, 0, get_check_variant},
     {"kd", "KD", "", "K-tile depth in 32-value chunks", 2, 1, 0, 1, 0, 0, get_check_kd},
     {"shape", "m x n x k", "", "output rows x tokens x inner length", 15, 1, 0, 0, 0, 0,
      get_check_shape},

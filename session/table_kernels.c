@@ -153,7 +153,7 @@ static const struct column columns[] = {
     {"family", "family", "", "kernels of one family do the same work", 10, 8, 0, 0, 0, 0,
      get_family},
     {"phase", "phase", "", "prefill or decode", 7, 6, 0, 0, 0, 0, get_phase},
-    {"calls", "calls", "", "launches so far", 6, 5, 0, 1, 1, 0, get_calls},
+    {"calls", "calls", "", "launches so far", 6, 6, 0, 1, 1, 0, get_calls},
     {"share", "time%", "%", "part of the generation's launch time", 5, 1, 1, 1, 0, 0, get_share},
     {"us", "us", "us", "a call's time: median over rounds of the mean", 8, 1, 2, 1, 0, 0, get_us},
     {"us_per_gmac", "us/GMAC", "us", "a call's time by its multiply-adds", 7, 2, 2, 1, 0, 0,
@@ -167,8 +167,8 @@ static const struct column columns[] = {
     {"tensor_pct", "tensor%", "%", "time in which the tensor pipe is busy", 7, 3, 1, 1, 0, 0,
      get_tensor},
     {"dram_pct", "DRAM%", "%", "DRAM traffic of its peak", 5, 3, 1, 1, 0, 0, get_dram},
-    {"inst", "inst", "", "executed warp instructions a launch, exact", 7, 4, 0, 1, 1, 0, get_inst},
-    {"top_stall", "top stall", "", "most frequent stall reason of the kernel and its share", 20, 4,
+    {"inst", "inst", "", "executed warp instructions a launch, exact", 7, 5, 0, 1, 1, 0, get_inst},
+    {"top_stall", "top stall", "", "most frequent stall reason of the kernel and its share", 24, 4,
      0, 0, 0, 0, get_stall},
 };
 

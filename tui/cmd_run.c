@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEFAULT_SECONDS = 10 };
+/* With no --seconds a slow machine is given time for its first figures. */
+enum { DEFAULT_SECONDS = 10, DEFAULT_PATIENCE = 60 };
 
 enum option_id {
     OPT_MODEL = 256,
@@ -224,7 +225,9 @@ static enum status run_loop(struct app *a)
         app_seek(a, replay_duration(a->recorded.src));
         return print_summary(app_session(a));
     }
-    st = loop_headless(a, o->seconds > 0 ? o->seconds : DEFAULT_SECONDS);
+    bool given = o->seconds > 0;
+    st = loop_headless(a, given ? o->seconds : DEFAULT_SECONDS,
+                       given ? o->seconds : DEFAULT_PATIENCE);
     if (st == OK && a->live.session.ngenerations) st = print_summary(&a->live.session);
     return st;
 }

@@ -125,13 +125,24 @@ enum status loop_terminal(struct app *a)
     return st;
 }
 
-enum status loop_headless(struct app *a, double seconds)
+/* Whether the newest generation has what a summary is for. */
+static bool has_figures(const struct session *s)
+{
+    const struct generation *g = session_current(s);
+    return g && g->prefill.n && g->decode.n;
+}
+
+enum status loop_headless(struct app *a, double seconds, double patience)
 {
     enum status st = loop_signals();
-    uint64_t end = clock_mono_ns() + (uint64_t)(seconds * 1e9);
+    uint64_t start = clock_mono_ns(), end = start + (uint64_t)(seconds * 1e9);
+    uint64_t last = start + (uint64_t)(patience * 1e9);
 
-    while (st == OK && !a->quit && !a->live.ended && clock_mono_ns() < end)
+    while (st == OK && !a->quit && !a->live.ended) {
+        uint64_t now = clock_mono_ns();
+        if (now >= end && (now >= last || has_figures(&a->live.session))) break;
         st = loop_wait(a, TICK_MS, false);
+    }
     if (st == OK) loop_finish(a);
     return st;
 }

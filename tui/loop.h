@@ -9,8 +9,9 @@
 
 /* Takes the terminal over, gives it back on every way out. */
 enum status loop_terminal(struct app *a);
-/* Lets a live session run for `seconds`, or until SIGINT/SIGTERM, with nothing on the screen. */
-enum status loop_headless(struct app *a, double seconds);
+/* Lets a live session run for `seconds`, or until SIGINT/SIGTERM, with nothing on the screen; up to
+ * `patience` seconds as long as no round has given a figure (a slow machine). */
+enum status loop_headless(struct app *a, double seconds, double patience);
 /* Runs a script (script.c) on a recording (virtual time) or on a live session. Screens go to
  * stdout. ERR_FAILED when an `expect` isn't met. */
 enum status loop_script(struct app *a, const char *path);

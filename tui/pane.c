@@ -9,6 +9,8 @@
 
 struct layout {
     bool shown[PANE_COLUMNS_MAX];
+    int least[PANE_COLUMNS_MAX]; /* width that a column asks for */
+    int want[PANE_COLUMNS_MAX];  /* width in which no text of a column is cut */
     int width[PANE_COLUMNS_MAX];
     uint32_t n;
     int gap; /* between columns */
@@ -16,6 +18,8 @@ struct layout {
 
 /* Most columns that a flexible column in the middle, and a text in the last one, grow by. */
 enum { FLEX_MAX = 14, LAST_MAX = 12 };
+/* Rows that are asked how long their texts are, and the most that a text column grows to. */
+enum { MEASURED_ROWS = 256, WANT_MAX = 32 };
 
 void pane_init(struct pane *p, const char *table)
 {
@@ -77,20 +81,62 @@ void pane_update(struct pane *p, const struct session *s)
     set_position(p, p->position);
 }
 
-static int total_width(const struct pane *p, const struct layout *l)
+static int total_width(const struct layout *l)
 {
     int w = 2; /* the cursor's mark */
     for (uint32_t i = 0; i < l->n; i++)
-        if (l->shown[i]) w += p->def->columns[i].width + 1;
+        if (l->shown[i]) w += l->least[i] + 1;
     return w - 1;
 }
 
-/* Gives the width that is left to the flexible column, but not so much that figures stand far from
- * their name; then to a text in the last column; then to the gaps. */
+/* What the longest text of a column takes, its title and mark of order included. */
+static int text_need(const struct pane *p, uint32_t column)
+{
+    int need = text_columns(p->def->columns[column].title) + 1;
+    for (uint32_t i = 0; i < rows(p) && i < MEASURED_ROWS; i++) {
+        struct cell c = {.is_text = false};
+        table_cell(&p->table, i, column, &c);
+        int n = c.is_text ? text_columns(c.text) : 0;
+        if (n > need) need = n;
+    }
+    return need;
+}
+
+/* Texts that are short leave their room to others; long ones may take what is left over. */
+static void measure(const struct pane *p, struct layout *l)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        const struct column *col = &p->def->columns[i];
+        l->shown[i] = true;
+        l->least[i] = l->want[i] = col->width;
+        if (col->numeric) continue;
+        int need = text_need(p, i);
+        if (!col->flex && need < col->width) l->least[i] = need;
+        l->want[i] = need < WANT_MAX ? need : WANT_MAX;
+    }
+}
+
+/* First what texts lack, columns that matter most before others. */
+static int fill_texts(const struct pane *p, struct layout *l, int slack)
+{
+    for (int priority = 1; slack > 0 && priority < 10; priority++)
+        for (uint32_t i = 0; i < l->n && slack > 0; i++) {
+            if (!l->shown[i] || p->def->columns[i].priority != priority) continue;
+            int more = l->want[i] - l->width[i];
+            if (more > slack) more = slack;
+            if (more <= 0) continue;
+            l->width[i] += more;
+            slack -= more;
+        }
+    return slack;
+}
+
+/* Gives the width that is left to texts that would be cut; to the flexible column, but not so much
+ * that figures stand far from their name; to a text in the last column; to the gaps. */
 static void spread_slack(const struct pane *p, int w, uint32_t flex, struct layout *l)
 {
     const struct column *col = p->def->columns;
-    int slack = w - total_width(p, l), shown = 0;
+    int slack = w - total_width(l), shown = 0;
     uint32_t last = 0;
 
     for (uint32_t i = 0; i < l->n; i++)
@@ -99,8 +145,10 @@ static void spread_slack(const struct pane *p, int w, uint32_t flex, struct layo
             shown++;
         }
     l->gap = 1;
+    slack = fill_texts(p, l, slack);
     if (flex != TABLE_NONE) {
-        int more = flex == last || slack < FLEX_MAX ? slack : FLEX_MAX;
+        int room = col[flex].width + FLEX_MAX - l->width[flex];
+        int more = flex == last || slack < room ? slack : room > 0 ? room : 0;
         l->width[flex] += more;
         if (l->width[flex] < 4) l->width[flex] = 4;
         slack -= more;
@@ -113,6 +161,22 @@ static void spread_slack(const struct pane *p, int w, uint32_t flex, struct layo
     if (slack > 0 && shown > 1) l->gap += slack / (shown - 1) < 2 ? slack / (shown - 1) : 2;
 }
 
+/* A column that left may come back when no text is cut for it: a wider one left after it. Those
+ * that repeat what a name says stay away. */
+static void bring_back(const struct pane *p, int w, struct layout *l)
+{
+    int all = total_width(l);
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->shown[i]) all += l->want[i] > l->least[i] ? l->want[i] - l->least[i] : 0;
+    for (int priority = 2; priority < 7; priority++)
+        for (uint32_t i = 0; i < l->n; i++) {
+            int more = (l->want[i] > l->least[i] ? l->want[i] : l->least[i]) + 1;
+            if (l->shown[i] || p->def->columns[i].priority != priority || all + more > w) continue;
+            l->shown[i] = true;
+            all += more;
+        }
+}
+
 /* Which columns are shown in `w`, and how wide. */
 static void lay_out(const struct pane *p, int w, struct layout *l)
 {
@@ -120,8 +184,8 @@ static void lay_out(const struct pane *p, int w, struct layout *l)
     uint32_t flex = TABLE_NONE;
 
     l->n = p->def->ncolumns < PANE_COLUMNS_MAX ? p->def->ncolumns : PANE_COLUMNS_MAX;
-    for (uint32_t i = 0; i < l->n; i++) l->shown[i] = true;
-    while (total_width(p, l) > w) {
+    measure(p, l);
+    while (total_width(l) > w) {
         uint32_t worst = TABLE_NONE;
         for (uint32_t i = 0; i < l->n; i++)
             if (l->shown[i] && i != p->column && col[i].priority > 1 &&
@@ -130,8 +194,9 @@ static void lay_out(const struct pane *p, int w, struct layout *l)
         if (worst == TABLE_NONE) break;
         l->shown[worst] = false;
     }
+    bring_back(p, w, l);
     for (uint32_t i = 0; i < l->n; i++) {
-        l->width[i] = col[i].width;
+        l->width[i] = l->least[i];
         if (l->shown[i] && col[i].flex) flex = i;
     }
     spread_slack(p, w, flex, l);

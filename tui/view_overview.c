@@ -61,17 +61,21 @@ static const struct generation *beside(const struct session *s)
     return session_previous(s);
 }
 
+/* "g3 nb KD8". Short of room the variant's name is cut, never the depth. */
 static void draw_name(struct app *a, const char *label, const struct generation *g, int y, int w)
 {
-    char kd[24] = "";
+    char kd[24] = "", name[128];
     if (g->def.kd) snprintf(kd, sizeof kd, " KD%u", g->def.kd);
+    unsigned style = g->faulted ? ROLE_BAD : ROLE_TEXT;
     int x = 8;
     if (w < 18)
         x = 1; /* no room for the label: the order says it */
     else
         canvas_text(&a->canvas, 1, y, 7, ROLE_DIM, label);
-    canvas_printf(&a->canvas, x, y, w - x, g->faulted ? ROLE_BAD : ROLE_TEXT, "g%u %s%s",
-                  g->def.generation, g->def.variant, kd);
+    snprintf(name, sizeof name, "g%u %s", g->def.generation, g->def.variant);
+    int room = w - x - text_columns(kd);
+    x += canvas_text(&a->canvas, x, y, room > 6 ? room : w - x, style, name);
+    canvas_text(&a->canvas, x, y, w - x, style, kd);
 }
 
 static void draw_rate(struct app *a, int x, int y, int w, struct value v, bool bold)
