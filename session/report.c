@@ -8,8 +8,9 @@
 
 #include "session/report_priv.h"
 
-const struct report_ops *const reports[] = {&report_md_ops, &report_json_ops, &report_html_ops,
-                                            &report_csv_ops, &report_perfetto_ops};
+const struct report_ops *const reports[] = {&report_md_ops,       &report_json_ops,
+                                            &report_html_ops,     &report_csv_ops,
+                                            &report_perfetto_ops, &report_sqlite_ops};
 const unsigned nreports = sizeof reports / sizeof *reports;
 
 const struct report_ops *report_find(const char *ext)
@@ -41,9 +42,10 @@ enum status report_save(const struct session *s, const char *ext, const char *pa
     int fd = -1;
 
     if (!ops)
-        return err_set(ERR_USAGE,
-                       "no report format is called %s; there are md, json, html, csv and perfetto",
-                       ext);
+        return err_set(
+            ERR_USAGE,
+            "no report format is called %s; there are md, json, html, csv, perfetto and sqlite",
+            ext);
     st = ops->write(s, &b);
     if (st != OK) goto out;
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);

@@ -5,6 +5,6 @@
 #include "session/report.h"
 
 extern const struct report_ops report_md_ops, report_json_ops, report_html_ops, report_csv_ops,
-    report_perfetto_ops;
+    report_perfetto_ops, report_sqlite_ops;
 
 #endif

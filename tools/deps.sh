@@ -19,6 +19,7 @@ want xxhash.h libxxhash-dev
 want pcre2.h libpcre2-dev
 want cjson/cJSON.h libcjson-dev
 want cmocka.h libcmocka-dev
+want sqlite3.h libsqlite3-dev
 want zlib.h zlib1g-dev
 want tmux tmux
 [ -n "$need" ] || exit 0

@@ -77,7 +77,7 @@ int cmd_report(int argc, char **argv)
             return command_usage("report", argv);
     }
     if (optind + 1 != argc) return need("report", "one recording is needed");
-    if (!report_find(format)) return need("report", "the formats are md, json, html, csv and perfetto");
+    if (!report_find(format)) return need("report", "the formats are md, json, html, csv, perfetto and sqlite");
     enum status st = write_report(argv[optind], format, frames, output);
     return st == OK ? EXIT_OK : command_fail(st);
 }

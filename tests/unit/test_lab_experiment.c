@@ -8,6 +8,7 @@
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <setjmp.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -431,6 +432,43 @@ static void trace_is_a_trace(void **unused)
     session_free(&s);
 }
 
+static double asked(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *q = NULL;
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+    double v = sqlite3_column_type(q, 0) == SQLITE_NULL ? (double)NAN : sqlite3_column_double(q, 0);
+    sqlite3_finalize(q);
+    return v;
+}
+
+static void database_answers(void **unused)
+{
+    (void)unused;
+    struct session s;
+    struct buf b = {0};
+    sqlite3 *db;
+    measured(&s, 0.96);
+    put_figure(&s, "registers", "", 128, (double)NAN);
+    closed(&s);
+    assert_int_equal(report_find("sqlite")->write(&s, &b), OK);
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    assert_int_equal(sqlite3_deserialize(db, "main", b.data, (sqlite3_int64)b.len,
+                                         (sqlite3_int64)b.len, SQLITE_DESERIALIZE_READONLY),
+                     SQLITE_OK);
+    assert_true(asked(db, "SELECT count(*) FROM pairs WHERE kind = 'AB'") == 12);
+    assert_true(fabs(asked(db, "SELECT avg(a_us / b_us) FROM pairs WHERE kind = 'AB'") - 1 / 0.96) <
+                0.001);
+    assert_true(asked(db, "SELECT gain FROM experiments WHERE verdict = 'LAND'") ==
+                session_experiment(&s, 1)->verdict.gain);
+    assert_true(asked(db, "SELECT a FROM mechanism WHERE name = 'registers'") == 128);
+    assert_true(isnan(asked(db, "SELECT b FROM mechanism WHERE name = 'registers'")));
+    assert_true(asked(db, "SELECT count(*) FROM about WHERE value = 'a device'") == 1);
+    sqlite3_close(db);
+    buf_free(&b);
+    session_free(&s);
+}
+
 static void reports_end_without_pairs(void **unused)
 {
     (void)unused;
@@ -456,7 +494,8 @@ int main(void)
         cmocka_unit_test(sentence_says_what_moved),   cmocka_unit_test(ledger_keeps_the_last_state),
         cmocka_unit_test(retry_conditions_are_split), cmocka_unit_test(json_holds_every_sample),
         cmocka_unit_test(html_is_whole_and_escaped),  cmocka_unit_test(csv_has_one_shape),
-        cmocka_unit_test(trace_is_a_trace),           cmocka_unit_test(reports_end_without_pairs),
+        cmocka_unit_test(database_answers),           cmocka_unit_test(trace_is_a_trace),
+        cmocka_unit_test(reports_end_without_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
