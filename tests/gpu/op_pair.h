@@ -78,7 +78,7 @@ static struct pair pair_of(const void *bytes, size_t n)
     return p;
 }
 
-static struct pair pair_random(size_t n, double scale)
+static inline struct pair pair_random(size_t n, double scale)
 {
     float *v = randoms(n, scale);
     struct pair p = pair_of(v, n * sizeof *v);
@@ -135,7 +135,7 @@ static void result(bool ok, const char *what, const char *text)
     if (!ok || getenv("VERBOSE")) printf("%s %s: %s\n", ok ? "ok  " : "FAIL", what, text);
 }
 
-static void compare(const char *what, const struct pair *y, size_t n)
+static inline void compare(const char *what, const struct pair *y, size_t n)
 {
     float *a = need(n * sizeof *a), *b = need(n * sizeof *b);
     double err = 0, ref = 0, worst = 0;
@@ -177,7 +177,7 @@ struct io {
     uint32_t pos0;
 };
 
-static bool run_op(const char *what, struct op op, const struct io *io)
+static inline bool run_op(const char *what, struct op op, const struct io *io)
 {
     struct op c = op, g = op;
     struct step_result r[2];
