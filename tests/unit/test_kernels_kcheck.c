@@ -1,4 +1,5 @@
 /* The checker's own judgement, on outputs made by the CPU: what passes, and what must not. */
+#include "kernels/kcheck/bench.h"
 #include "kernels/kcheck/kcheck.h"
 #include "kernels/q4k_gemm/ref.h"
 
@@ -205,6 +206,19 @@ static int child_sound(const struct check_job *job, int fd)
     return 0;
 }
 
+static int child_times(const struct check_job *job, int fd)
+{
+    struct check_record r = {.type = RECORD_BENCH, .a = 0};
+    one_good_then_begin_second(fd);
+    r.bench = (struct bench_figures){.us = 12.5, .n = 9, .ratio = 1.25};
+    memset(r.bench.throttle, 'x', sizeof r.bench.throttle); /* no end: the parent has to make one */
+    if (write(fd, &r, sizeof r) != (ssize_t)sizeof r) return 9;
+    for (int i = 1; i < job->n_shapes; i++) tell(fd, RECORD_SHAPE, i, CHECK_OK, "");
+    tell(fd, RECORD_BENCH, 1, 0, "not timed: no clock");
+    tell(fd, RECORD_END, 0, 0, "");
+    return 0;
+}
+
 static int child_wrong(const struct check_job *job, int fd)
 {
     (void)job;
@@ -283,6 +297,41 @@ static void nonsense_from_a_child_is_contained(void **state)
     assert_int_equal(r->results[0].disposition, CHECK_FAULT);
 }
 
+/* ---- the bench's rules and the fragments ---- */
+
+static void a_series_settles_when_it_is_long_and_even(void **state)
+{
+    (void)state;
+    double even[12], odd[12], median, iqr;
+    for (int i = 0; i < 12; i++) {
+        even[i] = 100 + (i % 3) * 0.1;
+        odd[i] = 100 + (i % 3) * 5;
+    }
+    assert_false(bench_settled(even, 8));
+    assert_true(bench_settled(even, 9));
+    assert_false(bench_settled(odd, 12));
+    odd[11] = 1000; /* one outlier moves neither */
+    bench_median(odd, 12, &median, &iqr);
+    assert_true(median == 105 && iqr == 10);
+}
+
+static void bench_figures_come_through_the_pipe(void **state)
+{
+    (void)state;
+    struct check_report *r = watch(child_times, NULL);
+    assert_true(r->ok);
+    assert_int_equal(r->results[0].bench.n, 9);
+    assert_true(r->results[0].bench.us == 12.5 && r->results[0].bench.ratio == 1.25);
+    assert_int_equal(r->results[1].bench.n, 0);
+    assert_string_equal(r->results[1].why, "not timed: no clock");
+}
+
+static void fragments_agree_with_ldmatrix(void **state)
+{
+    (void)state;
+    assert_int_equal(check_fragments(false), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +345,9 @@ int main(void)
         cmocka_unit_test(a_silent_child_is_a_hang_and_is_ended),
         cmocka_unit_test(a_broken_kernel_must_be_caught_for_its_own_reason),
         cmocka_unit_test(nonsense_from_a_child_is_contained),
+        cmocka_unit_test(a_series_settles_when_it_is_long_and_even),
+        cmocka_unit_test(bench_figures_come_through_the_pipe),
+        cmocka_unit_test(fragments_agree_with_ldmatrix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,6 +181,54 @@ static void copy_cut(const char *from, const char *to, long keep)
     fclose(out);
 }
 
+/* A user's own cubins: a flat folder, everything by the descriptor. */
+static void own_variants_come_from_a_flat_folder(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/own-XXXXXX", file[64], other[64];
+    struct registry *r = open_arch("90a", false);
+    int count = registry_count(r);
+    registry_close(r);
+    assert_non_null(mkdtemp(dir));
+    snprintf(file, sizeof file, "%s/broken_lane.cubin", dir);
+    snprintf(other, sizeof other, "%s/nb.cubin", dir);
+    copy_cut("build/cubin/sm_90a/q4k_gemm/nb.cubin", other, 1 << 24);
+    struct registry_options o = {.dir = "build/cubin", .arch = "90a", .extra = dir};
+    /* A name that is taken, then one that is marked broken: both are left out in words. */
+    copy_cut("build/cubin/sm_90a/q4k_gemm/broken/broken_lane.cubin", file, 1 << 24);
+    assert_int_equal(registry_open(&o, &r), OK);
+    assert_int_equal(registry_count(r), count);
+    assert_true(registry_notes(r) >= 2);
+    registry_close(r);
+    /* Without the tree's own ones under that name it is taken, family and all. */
+    char tree[] = "/tmp/tree-XXXXXX", sub[80], kept[120];
+    assert_non_null(mkdtemp(tree));
+    snprintf(sub, sizeof sub, "%s/sm_90a", tree);
+    assert_int_equal(mkdir(sub, 0700), 0);
+    snprintf(sub, sizeof sub, "%s/sm_90a/q4k_gemm", tree);
+    assert_int_equal(mkdir(sub, 0700), 0);
+    snprintf(kept, sizeof kept, "%s/narrow.cubin", sub);
+    copy_cut("build/cubin/sm_90a/q4k_gemm/narrow.cubin", kept, 1 << 24);
+    o.dir = tree;
+    assert_int_equal(registry_open(&o, &r), OK);
+    const struct variant *v = registry_find(r, "nb_kd8");
+    assert_non_null(v);
+    assert_string_equal(v->family, "q4k_gemm");
+    assert_string_equal(v->arch, "90a");
+    assert_string_equal(v->path, other);
+    registry_close(r);
+    o.extra = "/tmp/no-such-folder";
+    assert_int_equal(registry_open(&o, &r), ERR_USAGE);
+    unlink(kept);
+    rmdir(sub);
+    snprintf(sub, sizeof sub, "%s/sm_90a", tree);
+    rmdir(sub);
+    rmdir(tree);
+    unlink(file);
+    unlink(other);
+    rmdir(dir);
+}
+
 static void damaged_and_misplaced_files_are_left_out_in_words(void **state)
 {
     (void)state;
@@ -246,6 +294,7 @@ int main(void)
         cmocka_unit_test(kernels_of_sm_121),
         cmocka_unit_test(the_gemm_ladder_is_complete),
         cmocka_unit_test(cycling_stays_in_family_and_depth),
+        cmocka_unit_test(own_variants_come_from_a_flat_folder),
         cmocka_unit_test(damaged_and_misplaced_files_are_left_out_in_words),
         cmocka_unit_test(no_folder_says_what_to_do),
     };
