@@ -116,6 +116,17 @@ static void a_refused_kernel_falls_back_visibly(void **state)
     lim.smem_optin = launch_parse_size("99K");
     assert_int_equal(launch_plan_make(r, &lim, registry_find(r, "wide_kd8"), &s, NULL, &p), OK);
     assert_false(p.fell_back);
+    /* The first wide form does not at KD 8, and does at KD 4. */
+    const struct variant *r7 = registry_find(r, "wide_r7_kd8");
+    assert_int_equal(launch_plan_make(r, &lim, r7, &s, NULL, &p), OK);
+    assert_true(p.fell_back);
+    assert_string_equal(p.ran->kernel, "narrow_kd8");
+    assert_non_null(strstr(p.why, "139264"));
+    assert_int_equal(launch_plan_make(r, &lim, registry_find(r, "wide_r7_kd4"), &s, NULL, &p), OK);
+    assert_false(p.fell_back);
+    /* On an H200 it runs as it is. */
+    assert_int_equal(launch_plan_make(r, &h200, r7, &s, NULL, &p), OK);
+    assert_false(p.fell_back);
     registry_close(r);
 }
 
