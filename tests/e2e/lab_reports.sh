@@ -69,6 +69,7 @@ key Enter
 wait parity B
 key Esc
 wait stopped by its user
+wait running
 END
 "$program" run --backend cpu --model synth:tiny --threads 1 --bench pp8,tg2 --variant rows --kd 8 \
     --record screen.sasstop --script start.script --size 100x30 >screen.txt 2>err
