@@ -88,6 +88,14 @@ struct kernel_info {
     uint32_t kd, arch, regs, smem_static, spill, threads;
     uint64_t code_hash, cubin_hash;
     const char *cubin_path; /* NULL on a CPU */
+    uint8_t standing;       /* KERNEL_... below, or-ed: where to go back to after a fault */
+};
+
+/* Of a variant, within its family. */
+enum {
+    KERNEL_START = 1,    /* what a session starts with when nothing else is asked for */
+    KERNEL_FALLBACK = 2, /* runs where others are refused */
+    KERNEL_BROKEN = 4,   /* wrong on purpose */
 };
 
 struct backend_limits {

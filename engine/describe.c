@@ -101,7 +101,7 @@ void describe_variants(struct engine *e)
     uint32_t n = e->bo->kernels(e->b, &list), kd, old_kd;
     const char *now, *old;
     for (uint32_t i = 0; i < n; i++) {
-        struct msg_variant_def d = {.kd = list[i].kd, .ok = 1};
+        struct msg_variant_def d = {.kd = list[i].kd, .ok = 1, .standing = list[i].standing};
         if (!e->bo->selected(e->b, list[i].family, &old, &old_kd)) continue;
         COPY(d.family, list[i].family);
         COPY(d.variant, list[i].variant);

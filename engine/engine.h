@@ -41,6 +41,7 @@ struct engine {
     struct rows *rows;
     struct collect *collect;
     uint32_t round, generation;
+    char family[32]; /* whose variant was selected last: what a fault is blamed on */
     uint64_t last_hash;       /* of the last whole round's tokens */
     uint32_t hash_generation; /* its generation; 0: there is none to compare with */
     uint64_t progress_ns;     /* when PROGRESS was sent last */
@@ -64,7 +65,9 @@ bool rounds_interrupted(struct engine *e);
 void engine_progress(struct engine *e, const char *phase, uint32_t done, uint32_t total);
 
 /* generations.c */
-void generation_begin(struct engine *e, const char *reason, const char *parity, const char *text);
+/* `family`: the one whose variant the generation is about. */
+void generation_begin(struct engine *e, const char *family, const char *reason, const char *parity,
+                      const char *text);
 void generation_flip(struct engine *e, const struct msg_command *cmd);
 
 /* backends.c: the backend of --backend; auto: the first that opens, with the reason of the

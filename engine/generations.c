@@ -9,11 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-void generation_begin(struct engine *e, const char *reason, const char *parity, const char *text)
+void generation_begin(struct engine *e, const char *family, const char *reason, const char *parity,
+                      const char *text)
 {
     struct msg_generation g = {.generation = ++e->generation};
     const char *variant = "";
-    snprintf(g.family, sizeof g.family, "q4k_gemm");
+    snprintf(e->family, sizeof e->family, "%s", family);
+    snprintf(g.family, sizeof g.family, "%s", family);
     if (e->bo->selected(e->b, g.family, &variant, &g.kd))
         snprintf(g.variant, sizeof g.variant, "%s", variant);
     snprintf(g.reason, sizeof g.reason, "%s", reason);
@@ -76,7 +78,7 @@ void generation_flip(struct engine *e, const struct msg_command *cmd)
         reply(e, false, err_msg());
         return;
     }
-    generation_begin(e, "flip", parity, why);
+    generation_begin(e, family, "flip", parity, why);
     collect_after_flip(e->collect);
     snprintf(text, sizeof text, "%s KD %u runs from generation %u on", variant, kd, e->generation);
     reply(e, true, text);

@@ -142,7 +142,7 @@ static enum status open_all(struct engine *e)
     describe_kernels(e);
     describe_variants(e);
     e->generation = e->opt->generation_base;
-    generation_begin(e, e->opt->instance > 1 ? "restart" : "start", "unchecked", "");
+    generation_begin(e, "q4k_gemm", e->opt->instance > 1 ? "restart" : "start", "unchecked", "");
     return OK;
 }
 
@@ -176,7 +176,7 @@ static void take_prompt(struct engine *e, const char *text)
     e->show_prompt = true;
     e->hash_generation = 0;
     describe_model(e);
-    generation_begin(e, "prompt", "unchecked", "");
+    generation_begin(e, "q4k_gemm", "prompt", "unchecked", "");
     collect_after_flip(e->collect);
     reply(e, "prompt", true, "the prompt runs from this generation on");
 }
@@ -210,7 +210,7 @@ static void take_blocks(struct engine *e, const struct msg_command *c)
         reply(e, c->verb, false, err_msg());
         return;
     }
-    generation_begin(e, "blocks", "unchecked", text);
+    generation_begin(e, "q4k_gemm", "blocks", "unchecked", text);
     collect_after_flip(e->collect);
     reply(e, c->verb, true, text);
 }
@@ -283,7 +283,7 @@ static void tell_fault(struct engine *e, enum status st)
     const char *text = err_msg(), *variant = "", *kind = fault_kind(text);
     if (!strcmp(kind, "memory")) f.blames = 0;
     snprintf(f.kind, sizeof f.kind, "%s", kind);
-    snprintf(f.family, sizeof f.family, "q4k_gemm");
+    snprintf(f.family, sizeof f.family, "%s", e->family);
     if (e->bo->selected(e->b, f.family, &variant, &f.kd))
         snprintf(f.variant, sizeof f.variant, "%s", variant);
     snprintf(f.text, sizeof f.text, "%.220s; the engine restarts with the last good variant", text);

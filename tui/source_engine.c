@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "tui/engine_child.h"
+#include "tui/restart.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -126,25 +127,9 @@ static void choose_good(struct engine_source *e, struct msg_fault *f)
     snprintf(f->family, sizeof f->family, "%s", g->def.family);
     snprintf(f->variant, sizeof f->variant, "%s", g->def.variant);
     f->kd = g->def.kd;
-    for (uint32_t i = s->ngenerations; i-- > 0;) {
-        const struct msg_generation *d = &s->generations[i].def;
-        if (s->generations[i].faulted || strcmp(d->family, g->def.family)) continue;
-        if (!strcmp(d->variant, g->def.variant) && d->kd == g->def.kd) continue;
-        snprintf(e->variant, sizeof e->variant, "%s", d->variant);
-        snprintf(e->kd, sizeof e->kd, "%u", d->kd);
-        return;
-    }
-    /* None ran before: another variant of the family, of the same depth if there is one. */
-    const struct msg_variant_def *other = NULL;
-    for (uint32_t i = 0; i < s->nvariants; i++) {
-        const struct msg_variant_def *d = &s->variants[i];
-        if (!d->ok || s->variant_faulted[i] || strcmp(d->family, g->def.family)) continue;
-        if (!strcmp(d->variant, g->def.variant) && d->kd == g->def.kd) continue;
-        if (!other || (other->kd != g->def.kd && d->kd == g->def.kd)) other = d;
-    }
-    if (!other) return;
-    snprintf(e->variant, sizeof e->variant, "%s", other->variant);
-    snprintf(e->kd, sizeof e->kd, "%u", other->kd);
+    uint32_t kd;
+    if (restart_choose(s, e->variant, sizeof e->variant, &kd))
+        snprintf(e->kd, sizeof e->kd, "%u", kd);
 }
 
 static const char *death_kind(struct engine_source *e, struct msg_fault *f, char *how, size_t size)

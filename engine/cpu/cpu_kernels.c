@@ -7,17 +7,23 @@
     [i] = {.name = nm, .family = "ops", .variant = "", .cls = "f32", .note = what}
 #define CPU_MM(i, nm, c, what)                                                                     \
     [i] = {.name = nm, .family = "matmul", .variant = "", .cls = c, .note = what}
-#define CPU_GEMM(i, nm, v, depth, what)                                                            \
-    [i] = {.name = nm, .family = "q4k_gemm", .variant = v, .kd = depth, .cls = "q8", .note = what}
+#define CPU_GEMM(i, nm, v, depth, st, what)                                                        \
+    [i] = {.name = nm,                                                                             \
+           .family = "q4k_gemm",                                                                   \
+           .variant = v,                                                                           \
+           .kd = depth,                                                                            \
+           .cls = "q8",                                                                            \
+           .standing = st,                                                                         \
+           .note = what}
 
 static const char ROWS[] = "one weight row at a time past 32 tokens";
 static const char TILES[] = "8 weight rows past 32 tokens, whose activations stay in the L1";
 
 static const struct kernel_info KERNELS[CPU_KERNELS] = {
-    CPU_GEMM(CPU_ROWS_KD4, "rows_kd4", "rows", 4, ROWS),
-    CPU_GEMM(CPU_ROWS_KD8, "rows_kd8", "rows", 8, ROWS),
-    CPU_GEMM(CPU_TILES_KD4, "tiles_kd4", "tiles", 4, TILES),
-    CPU_GEMM(CPU_TILES_KD8, "tiles_kd8", "tiles", 8, TILES),
+    CPU_GEMM(CPU_ROWS_KD4, "rows_kd4", "rows", 4, 0, ROWS),
+    CPU_GEMM(CPU_ROWS_KD8, "rows_kd8", "rows", 8, KERNEL_FALLBACK, ROWS),
+    CPU_GEMM(CPU_TILES_KD4, "tiles_kd4", "tiles", 4, 0, TILES),
+    CPU_GEMM(CPU_TILES_KD8, "tiles_kd8", "tiles", 8, KERNEL_START, TILES),
     [CPU_Q4K_GEMV] = {.name = "q4k_gemv",
                       .family = "q4k_gemv",
                       .variant = "dot",

@@ -23,20 +23,23 @@ static uint32_t known(int v)
 
 static struct kernel_info info_of(const struct variant *v)
 {
-    return (struct kernel_info){.name = v->kernel,
-                                .family = v->family,
-                                .variant = strcmp(v->family, "ops") ? v->name : "",
-                                .note = v->desc.note,
-                                .cls = v->desc.numeric,
-                                .kd = known(v->kd),
-                                .arch = (uint32_t)strtoul(v->arch, NULL, 10),
-                                .regs = known(v->regs),
-                                .smem_static = known(v->static_smem),
-                                .spill = known(v->spill_bytes),
-                                .threads = v->desc.threads,
-                                .code_hash = v->code_hash,
-                                .cubin_hash = v->cubin_hash,
-                                .cubin_path = v->path};
+    return (struct kernel_info){
+        .name = v->kernel,
+        .family = v->family,
+        .variant = strcmp(v->family, "ops") ? v->name : "",
+        .note = v->desc.note,
+        .cls = v->desc.numeric,
+        .kd = known(v->kd),
+        .arch = (uint32_t)strtoul(v->arch, NULL, 10),
+        .regs = known(v->regs),
+        .smem_static = known(v->static_smem),
+        .spill = known(v->spill_bytes),
+        .threads = v->desc.threads,
+        .code_hash = v->code_hash,
+        .cubin_hash = v->cubin_hash,
+        .cubin_path = v->path,
+        .standing = (uint8_t)((v->broken ? KERNEL_BROKEN : 0) |
+                              (v->desc.flags & VARIANT_FALLBACK ? KERNEL_FALLBACK : 0))};
 }
 
 /* What a session starts with: nb, the unrolled form that keeps weights as nibbles, at KD 8; else
@@ -83,6 +86,8 @@ enum status cuda_kernels_open(struct backend *b)
     if (!b->infos || !b->occupancy || !b->proven)
         return err_set(ERR_NOMEM, "out of memory for the kernel list");
     for (uint32_t i = 0; i < b->n_kernels; i++) b->infos[i] = info_of(registry_get(b->reg, (int)i));
+    if (b->gemm) b->infos[b->gemm->index].standing |= KERNEL_START;
+    if (b->gemm6) b->infos[b->gemm6->index].standing |= KERNEL_START;
     return OK;
 }
 
