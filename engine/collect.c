@@ -124,6 +124,13 @@ static enum status start_turns(struct collect *c)
     return c->decoding ? OK : err_set(ERR_FAILED, "can't start the counters' decode thread");
 }
 
+/* Without sources the schedule begins with its last timed round, so that the second round counts:
+ * where rounds take seconds the first figures don't wait for a cycle. */
+static void plain_restart(struct collect *c)
+{
+    c->at = c->e->opt->timed ? c->e->opt->timed - 1 : 0;
+}
+
 enum status collect_open(struct engine *e, struct collect **out)
 {
     struct collect *c = calloc(1, sizeof *c);
@@ -143,6 +150,7 @@ enum status collect_open(struct engine *e, struct collect **out)
     enum status st = collect_alloc(c);
     if (st == OK) st = collect_open_sources(c);
     if (st == OK) st = start_turns(c);
+    plain_restart(c);
     if (st == OK) collect_clocks_start(c);
     if (st != OK) {
         collect_close(c);
@@ -321,6 +329,7 @@ void collect_after_flip(struct collect *c)
 {
     enum { TRIES = 200 };
     bool quiet = false;
+    plain_restart(c);
     if (!c->turns) return;
     /* The decode thread takes some tenths of a second for a window; synthetic ones have none. */
     for (int i = 0; i < TRIES && !c->synthetic && !(quiet = settle(c)); i++)

@@ -59,6 +59,27 @@ static void the_stream_introduces_itself_in_order(void **state)
     assert_exit(&c, EXIT_OK);
 }
 
+static void one_variant_is_where_sessions_start(void **state)
+{
+    (void)state;
+    struct engine_child c;
+    struct msg_variant_def v;
+    unsigned starts = 0, fallbacks = 0;
+    engine_child_start(&c, WORDS("--variant", "rows", "--kd", "4"));
+    for (int i = 0; i < 4; i++) {
+        assert_true(engine_child_until(&c, FRAME_VARIANT_DEF, &v, sizeof v));
+        assert_int_equal(v.standing & 4, 0);
+        fallbacks += (v.standing & 2) != 0;
+        if (!(v.standing & 1)) continue;
+        starts++;
+        assert_string_equal(v.variant, "tiles"); /* whatever was asked for */
+        assert_int_equal(v.kd, 8);
+    }
+    assert_int_equal(starts, 1);
+    assert_int_equal(fallbacks, 1);
+    quit(&c);
+}
+
 static void timed_and_counted_rounds_never_mix(void **state)
 {
     (void)state;
@@ -72,7 +93,7 @@ static void timed_and_counted_rounds_never_mix(void **state)
     while (engine_child_next(&c, &f)) {
         if (f.type == FRAME_SPAN_AGG) {
             assert_int_equal(proto_decode(&f, &a, sizeof a), OK);
-            assert_int_equal(a.round % 4, 0); /* of counted rounds only */
+            assert_int_equal(a.round % 4, 2); /* of counted rounds only */
             assert_string_equal(a.source, "clock");
             assert_true(a.calls > 0 && a.min_ns <= a.max_ns && a.max_ns <= a.sum_ns);
             aggregates++;
@@ -80,7 +101,7 @@ static void timed_and_counted_rounds_never_mix(void **state)
         if (f.type != FRAME_ROUND) continue;
         assert_int_equal(proto_decode(&f, &r, sizeof r), OK);
         assert_int_equal(r.round, ++rounds);
-        assert_int_equal(r.counted, rounds % 4 == 0);
+        assert_int_equal(r.counted, rounds % 4 == 2); /* the first figures come early */
         assert_string_equal(r.source, r.counted ? "clock" : "");
         assert_int_equal(r.prefill_tokens, 20);
         assert_int_equal(r.decode_tokens, 3);
@@ -373,6 +394,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_stream_introduces_itself_in_order),
+        cmocka_unit_test(one_variant_is_where_sessions_start),
         cmocka_unit_test(timed_and_counted_rounds_never_mix),
         cmocka_unit_test(a_model_that_is_none_ends_in_words),
         cmocka_unit_test(a_flip_is_checked_and_starts_a_generation),
