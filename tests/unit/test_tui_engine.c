@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,13 @@ static void put_generation(struct buf *b, uint32_t n, const char *variant)
     strcpy(g.variant, variant);
     strcpy(g.reason, n == 1 ? "start" : "flip");
     assert_int_equal(proto_encode(b, FRAME_GENERATION, n * 1000, &g), OK);
+}
+
+static void put_progress(struct buf *b, const char *phase, uint32_t done)
+{
+    struct msg_progress p = {.done = done, .total = 1000};
+    snprintf(p.phase, sizeof p.phase, "%s", phase);
+    assert_int_equal(proto_encode(b, FRAME_PROGRESS, 4000 + done, &p), OK);
 }
 
 /* The start of a session in which `good` ran first and `bad` runs now. */
@@ -160,8 +168,88 @@ static void test_silence_is_a_hang(void **state)
     uint64_t from = s.now;
     assert_int_equal(pull(src, &s, 1, 200000000), OK);
     assert_string_equal(s.fault.kind, "hang");
-    assert_true(s.now - from >= 5000000000ull);
+    assert_true(s.now - from >= 60000000000ull); /* no round has shown how long one takes */
     assert_int_equal(engine_source_pid(src), 0); /* the child was reaped */
+    src->ops->close(src);
+}
+
+enum { SIGNS = 90 }; /* more than the seconds that loading may be silent */
+
+/* Frames that come a second apart: one turn of the clock each, none while there is nothing. */
+static void take_slowly(struct frame_source *src, struct seen *s, unsigned frames)
+{
+    struct raw_frame raw;
+    for (int i = 0; i < 4000 && frames; i++) {
+        struct pollfd p = {.fd = src->ops->fd(src), .events = POLLIN};
+        if (src->ops->next(src, s->now, &raw) == OK) {
+            assert_int_not_equal(raw.frame.type, FRAME_FAULT);
+            assert_int_not_equal(raw.frame.type, FRAME_LOG);
+            s->now += 1000000000u;
+            frames--;
+        } else {
+            poll(&p, 1, 10);
+        }
+    }
+    assert_int_equal(frames, 0);
+}
+
+static struct frame_source *open_loading(struct seen *s, bool moves)
+{
+    struct buf b = {0};
+    for (uint32_t i = 0; i < SIGNS; i++) put_progress(&b, "load", moves ? i + 1 : 7);
+    write_file("frames", b.data, b.len, 0);
+    buf_free(&b);
+    make_engine("exec sleep 600");
+    return open_source(s);
+}
+
+static void test_progress_that_stays_is_a_hang(void **state)
+{
+    struct seen s;
+    (void)state;
+    struct frame_source *src = open_loading(&s, false);
+    take_slowly(src, &s, SIGNS);
+    uint64_t from = s.now;
+    assert_int_equal(pull(src, &s, 1, 0), OK); /* its time is over already */
+    assert_string_equal(s.fault.kind, "hang");
+    assert_int_equal(s.now, from);
+    src->ops->close(src);
+}
+
+static void test_progress_that_moves_is_none(void **state)
+{
+    struct seen s;
+    struct raw_frame raw;
+    (void)state;
+    struct frame_source *src = open_loading(&s, true);
+    take_slowly(src, &s, SIGNS);
+    s.now += 58000000000ull; /* 59 s of silence */
+    assert_int_equal(src->ops->next(src, s.now, &raw), ERR_AGAIN);
+    s.now += 2000000000ull;
+    assert_int_equal(pull(src, &s, 1, 0), OK);
+    assert_string_equal(s.fault.kind, "hang");
+    src->ops->close(src);
+}
+
+static void test_after_a_round_silence_is_short(void **state)
+{
+    struct seen s;
+    struct raw_frame raw;
+    struct buf b = {0};
+    struct msg_round round = {.round = 1, .prefill_ns = 1000000, .decode_ns = 1000000};
+    (void)state;
+    put_progress(&b, "prefill", 1);
+    assert_int_equal(proto_encode(&b, FRAME_ROUND, 9000, &round), OK);
+    write_file("frames", b.data, b.len, 0);
+    buf_free(&b);
+    make_engine("exec sleep 600");
+    struct frame_source *src = open_source(&s);
+    take_slowly(src, &s, 2);
+    s.now += 3000000000ull;
+    assert_int_equal(src->ops->next(src, s.now, &raw), ERR_AGAIN);
+    s.now += 2000000000ull;
+    assert_int_equal(pull(src, &s, 1, 0), OK);
+    assert_string_equal(s.fault.kind, "hang");
     src->ops->close(src);
 }
 
@@ -236,6 +324,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_garbage_on_the_socket_is_skipped, setup, teardown),
         cmocka_unit_test_setup_teardown(test_close_ends_the_child, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_missing_program, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_progress_that_stays_is_a_hang, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_progress_that_moves_is_none, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_after_a_round_silence_is_short, setup, teardown),
     };
     static const char *const left[] = {"engine", "frames", "args"};
     char path[128];
