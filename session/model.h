@@ -223,6 +223,15 @@ bool session_selected(const struct session *s, const char *family, const char **
 struct value generation_prefill(const struct session *s, const struct generation *g);
 struct value generation_decode(const struct session *s, const struct generation *g);
 
+/* Whether decode is a control for a flip: it ran, and the flipped family has no part in it. */
+bool generation_controls(const struct session *s, const struct generation *g);
+/* Ratios of medians of two generations, with noise as spread (see stat_ratio). Decode as the
+ * control of a flip should stay at 1; where it leaves 1 by more than prefill's own noise, something
+ * else than the variant changed, and the distance is prefill's noise. */
+struct value generation_prefill_ratio(const struct session *s, const struct generation *now,
+                                      const struct generation *before);
+struct value generation_decode_ratio(const struct generation *now, const struct generation *before);
+
 /* Figures of a row, each with its state and reason. `key` is a metric's short key. */
 struct value row_time_share(const struct session *s, const struct row *r); /* % of its generation */
 struct value row_us(const struct session *s, const struct row *r);         /* us a call */

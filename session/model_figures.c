@@ -36,6 +36,36 @@ struct value generation_decode(const struct session *s, const struct generation 
     return rounds_value(s, g, &g->decode);
 }
 
+bool generation_controls(const struct session *s, const struct generation *g)
+{
+    bool decodes = false;
+    for (uint32_t i = 0; i < s->nrows; i++) {
+        const struct row *r = &s->rows[i];
+        if (strcmp(r->def.phase, "decode") || !r->calls || r->def.kernel >= s->nkernels) continue;
+        if (!strcmp(s->kernels[r->def.kernel].def.family, g->def.family)) return false;
+        decodes = true;
+    }
+    return decodes;
+}
+
+struct value generation_decode_ratio(const struct generation *now, const struct generation *before)
+{
+    return stat_ratio(&now->decode, &before->decode, "clock");
+}
+
+struct value generation_prefill_ratio(const struct session *s, const struct generation *now,
+                                      const struct generation *before)
+{
+    struct value v = stat_ratio(&now->prefill, &before->prefill, "clock");
+    struct value control = generation_decode_ratio(now, before);
+
+    if (strcmp(now->def.reason, "flip") || !generation_controls(s, now)) return v;
+    if (v.state != VALUE_OK || v.spread < 0 || control.state != VALUE_OK) return v;
+    double left = v.v * fabs(control.v - 1);
+    if (left > v.spread) v.spread = left;
+    return v;
+}
+
 struct value row_time_share(const struct session *s, const struct row *r)
 {
     const struct generation *g = session_generation(s, r->def.generation);

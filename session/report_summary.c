@@ -27,8 +27,8 @@ static void put_ratio(struct buf *out, const struct session *s, const struct gen
 {
     const struct generation *before = session_previous(s);
     if (!before) return;
-    struct value p = stat_ratio(&g->prefill, &before->prefill, "clock");
-    struct value d = stat_ratio(&g->decode, &before->decode, "clock");
+    struct value p = generation_prefill_ratio(s, g, before);
+    struct value d = generation_decode_ratio(g, before);
     if (p.state != VALUE_OK || d.state != VALUE_OK) return;
     buf_printf(out, "  against generation %u: prefill x %.3f, decode x %.3f\n",
                before->def.generation, p.v, d.v);
@@ -121,12 +121,33 @@ out:
     return st;
 }
 
+/* Text after a head that ends at column `at`, broken at blanks so that no line is longer than
+ * LINE; a word that fits nowhere stands alone. */
+static void put_wrapped(struct buf *out, const char *text, int at)
+{
+    for (int column = at; *text;) {
+        int n = (int)strcspn(text, " "), width = 0;
+        for (int i = 0; i < n; i++) width += ((unsigned char)text[i] & 0xc0) != 0x80;
+        if (column > at && column + 1 + width > LINE) {
+            buf_printf(out, "\n%*s", at, "");
+            column = at;
+        } else if (column > at) {
+            buf_u8(out, ' ');
+            column++;
+        }
+        buf_put(out, text, (size_t)n);
+        column += width;
+        text += n + (text[n] == ' ');
+    }
+}
+
 static void put_sources(const struct session *s, struct buf *out)
 {
     if (s->nsources) buf_printf(out, "\ncounter sources\n");
     for (uint32_t i = 0; i < s->nsources; i++) {
         const struct msg_source *src = &s->sources[i];
-        buf_printf(out, "  %-9s %-11s %.54s", src->name, src->state, src->why);
+        buf_printf(out, "  %-9s %-11s ", src->name, src->state);
+        put_wrapped(out, src->why, 24);
         end_line(out);
     }
 }

@@ -96,8 +96,8 @@ static struct value ratio(const struct table_ctx *x, uint32_t i, bool decode)
 {
     if (i == 0) return value_missing(VALUE_UNAVAILABLE, "the first generation has none before it");
     const struct generation *now = gen(x, i), *before = gen(x, i - 1);
-    return decode ? stat_ratio(&now->decode, &before->decode, "clock")
-                  : stat_ratio(&now->prefill, &before->prefill, "clock");
+    return decode ? generation_decode_ratio(now, before)
+                  : generation_prefill_ratio(x->session, now, before);
 }
 
 /* Coloured only when the change is larger than its noise. */
@@ -153,7 +153,8 @@ static const struct column generation_columns[] = {
      get_prefill_spread},
     {"prefill_ratio", "x", "", "prefill by the generation before", 5, 1, 3, 1, 0, 0,
      get_prefill_ratio},
-    {"prefill_noise", "noise", "", "half the sum of both relative spreads", 5, 2, 3, 1, 0, 0,
+    {"prefill_noise", "noise", "",
+     "half the sum of both relative spreads, or how far the control left 1", 5, 2, 3, 1, 0, 0,
      get_prefill_noise},
     {"decode_tok_s", "decode/s", "tok/s", "decode of timed rounds, median", 8, 1, 1, 1, 1, 0,
      get_decode},

@@ -39,19 +39,6 @@ static void overview_update(struct app *a, void *data)
     view_follow_row(a, overview_pane(data));
 }
 
-/* Decode is a control when the flipped family has no part in it. */
-static bool decode_is_control(const struct session *s, const struct generation *g)
-{
-    bool decodes = false;
-    for (uint32_t i = 0; i < s->nrows; i++) {
-        const struct row *r = &s->rows[i];
-        if (strcmp(r->def.phase, "decode") || !r->calls || r->def.kernel >= s->nkernels) continue;
-        if (!strcmp(s->kernels[r->def.kernel].def.family, g->def.family)) return false;
-        decodes = true;
-    }
-    return decodes;
-}
-
 /* What the newest generation stands beside: the one before it, or, when that one left no figure
  * (it faulted), the last that did. */
 static const struct generation *beside(const struct session *s)
@@ -156,7 +143,7 @@ static int draw_wall_clock(struct app *a, struct area area)
         return 1;
     }
     canvas_text(c, 1, y, l.name_w - 2, ROLE_HEAD | STYLE_BOLD, "wall clock");
-    bool control = decode_is_control(s, now) && l.w >= 24, units = l.w >= 15;
+    bool control = generation_controls(s, now) && l.w >= 24, units = l.w >= 15;
     canvas_text(c, l.first, y, l.w - 1, ROLE_HEAD | STYLE_BOLD,
                 units ? "prefill tok/s" : "prefill/s");
     canvas_text(c, l.second, y++, l.w - 1, ROLE_HEAD | STYLE_BOLD,
@@ -171,8 +158,8 @@ static int draw_wall_clock(struct app *a, struct area area)
         draw_rate(a, l.first, y, l.w - 1, generation_prefill(s, before), false);
         draw_rate(a, l.second, y++, l.w - 1, generation_decode(s, before), false);
         canvas_text(c, 1, y, l.name_w - 2, ROLE_DIM, "ratio");
-        draw_ratio(a, l.first, y, l.w - 1, stat_ratio(&now->prefill, &before->prefill, "clock"));
-        draw_ratio(a, l.second, y++, l.w - 1, stat_ratio(&now->decode, &before->decode, "clock"));
+        draw_ratio(a, l.first, y, l.w - 1, generation_prefill_ratio(s, now, before));
+        draw_ratio(a, l.second, y++, l.w - 1, generation_decode_ratio(now, before));
     }
     if (area.h >= 14) draw_sparks(a, &l, y++);
     return y - area.y;

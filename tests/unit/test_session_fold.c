@@ -392,6 +392,55 @@ static void events_are_a_ring(void **state)
     stop(s);
 }
 
+static void control_round(struct session *s, uint32_t generation, double prefill, double decode)
+{
+    struct msg_round r = {.generation = generation,
+                          .prefill_tokens = 1000,
+                          .decode_tokens = 1000,
+                          .prefill_ns = (uint64_t)(1e12 / prefill),
+                          .decode_ns = (uint64_t)(1e12 / decode)};
+    lab_apply(s, FRAME_ROUND, &r);
+}
+
+/* Two generations whose prefill differs by 10 % with hardly any spread, and whose decode, which the
+ * flipped kernel has no part in, differs by `drift`. */
+static struct value ratio_beside_a_control(const char *reason, const char *family, double drift)
+{
+    struct session *s = calloc(1, sizeof *s);
+    struct msg_generation g = {.generation = 2, .family = "q4k_gemm", .variant = "wide", .kd = 8};
+    struct msg_kernel_def k = {.kernel = 1, .name = "gemv"};
+    struct msg_row_def row = {.row = 1, .kernel = 1, .generation = 1, .phase = "decode"};
+    assert_non_null(s);
+    assert_int_equal(session_init(s), OK);
+    lab_start(s);
+    strcpy(k.family, family);
+    lab_apply(s, FRAME_KERNEL_DEF, &k);
+    lab_apply(s, FRAME_ROW_DEF, &row);
+    lab_span_agg(s, 1, "events", 3, 10);
+    for (int i = 0; i < 4; i++) control_round(s, 1, 1000, 500);
+    snprintf(g.reason, sizeof g.reason, "%s", reason);
+    lab_apply(s, FRAME_GENERATION, &g);
+    for (int i = 0; i < 4; i++) control_round(s, 2, 1100, 500 * (1 + drift));
+    struct value v = generation_prefill_ratio(s, session_current(s), session_previous(s));
+    session_free(s);
+    free(s);
+    return v;
+}
+
+static void a_control_that_drifts_widens_the_noise(void **state)
+{
+    (void)state;
+    struct value v = ratio_beside_a_control("flip", "q4k_gemv", 0.05);
+    assert_int_equal(v.state, VALUE_OK);
+    assert_float_equal(v.v, 1.1, 1e-5);
+    assert_float_equal(v.spread, 1.1 * 0.05, 1e-5);
+    assert_float_equal(ratio_beside_a_control("flip", "q4k_gemv", -0.05).spread, 0.055, 1e-5);
+    assert_float_equal(ratio_beside_a_control("flip", "q4k_gemv", 0).spread, 0, 1e-5);
+    /* No control: the family decodes too, or the work is another one. */
+    assert_float_equal(ratio_beside_a_control("flip", "q4k_gemm", 0.05).spread, 0, 1e-5);
+    assert_float_equal(ratio_beside_a_control("prompt", "q4k_gemv", 0.05).spread, 0, 1e-5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -409,6 +458,7 @@ int main(void)
         cmocka_unit_test(text_keeps_its_newest_part),
         cmocka_unit_test(cubin_is_pieced_together),
         cmocka_unit_test(events_are_a_ring),
+        cmocka_unit_test(a_control_that_drifts_widens_the_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

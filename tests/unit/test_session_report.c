@@ -259,6 +259,27 @@ static void summary_fits_eighty_columns(void **state)
     free(text);
 }
 
+static void summary_says_the_whole_reason(void **state)
+{
+    (void)state;
+    struct session *s = calloc(1, sizeof *s);
+    assert_non_null(s);
+    assert_int_equal(session_init(s), OK);
+    lab_start(s);
+    lab_source(s, "pc", "unavailable",
+               "the driver keeps counters for administrators; set the module option that frees "
+               "them, or run as root, or use /a/path/that/is/longer/than/what/is/left/of/the/line");
+    char *text = report_text(s, NULL);
+    static const char wanted[] =
+        "  pc        unavailable the driver keeps counters for administrators; set the\n"
+        "                        module option that frees them, or run as root, or use\n"
+        "                        /a/path/that/is/longer/than/what/is/left/of/the/line\n";
+    assert_non_null(strstr(text, wanted));
+    free(text);
+    session_free(s);
+    free(s);
+}
+
 /* ---- saving ---- */
 
 static void report_is_saved_once(void **state)
@@ -463,6 +484,7 @@ int main(void)
         cmocka_unit_test(hostile_text_is_still_json_and_markdown),
         cmocka_unit_test(empty_session_reports_in_words),
         cmocka_unit_test(summary_fits_eighty_columns),
+        cmocka_unit_test(summary_says_the_whole_reason),
         cmocka_unit_test(report_is_saved_once),
         cmocka_unit_test(reports_are_as_reviewed),
         cmocka_unit_test(every_table_builds_for_every_focus),
