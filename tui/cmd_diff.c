@@ -321,7 +321,7 @@ int cmd_diff(int argc, char **argv)
     }
     if (st == OK) st = run(&o, &status);
     if (st) {
-        fprintf(stderr, "sasstop diff: %s\n", err_msg());
+        sass_complain("diff");
         return err_exit_code(st);
     }
     return status;

@@ -56,7 +56,7 @@ static enum status print_cubin(struct sass_job *j, const struct options *o)
 /* One line on stderr; the worse of the two statuses. */
 static enum status complain(enum status before, enum status st)
 {
-    if (st) fprintf(stderr, "sasstop sass: %s\n", err_msg());
+    if (st) sass_complain("sass");
     return before ? before : st;
 }
 

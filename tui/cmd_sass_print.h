@@ -42,6 +42,10 @@ void sass_expect_free(struct sass_expect *x); /* NULL is fine */
 /* Before printing: a reader that goes away (head, a pager) ends the program without a complaint. */
 void sass_start_output(void);
 
+/* One line on stderr: the message of this thread, in which a file's names may stand, without control
+ * characters. */
+void sass_complain(const char *command);
+
 /* Printable ASCII only, at most 255 characters; the text lives until the next call. */
 const char *sass_safe(const char *s);
 /* The demangled name, made safe likewise, in a place of its own. */

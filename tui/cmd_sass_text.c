@@ -41,6 +41,19 @@ const char *sass_name(const char *mangled)
     return tame(demangle(mangled, raw, sizeof raw), name, sizeof name);
 }
 
+void sass_complain(const char *command)
+{
+    const char *s = err_msg();
+    fprintf(stderr, "sasstop %s: ", command);
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s, next = (unsigned char)s[1];
+        bool c1 = c == 0xc2 && next >= 0x80 && next <= 0x9f; /* a control character in UTF-8 */
+        fputc(c < 0x20 || c == 0x7f || c1 ? '?' : c, stderr);
+        s += c1;
+    }
+    fputc('\n', stderr);
+}
+
 void sass_start_output(void)
 {
     signal(SIGPIPE, SIG_DFL);

@@ -10,10 +10,10 @@ command -v clang >/dev/null 2>&1 || { echo "no clang here: the fuzzers aren't bu
 san="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
 make -s B=$B CC=clang WARN= OPT="-O1 -g" SAN="$san" $B/libbase.a $B/libsass_view.a $B/libsession.a \
     $B/libengine.a $B/libkernels.a $B/libcupti.a $B/libtestlib.a
+libs=$(make -s --eval='print-libs:;@echo $(LIBS)' print-libs)
 clang -g -O1 -I. -DFUZZ_RUN="fuzz_$name" -fsanitize=fuzzer,address,undefined \
     -fno-sanitize-recover=undefined -o "$B/fuzz_$name" tests/fuzz/driver.c -Wl,--start-group $B/lib*.a \
-    -Wl,--end-group -Wl,-Bstatic -lzstd -llz4 -lxxhash -lpcre2-8 -lelf -lz -Wl,-Bdynamic -lcjson -lcmocka \
-    -lm -ldl -pthread
+    -Wl,--end-group $libs -lcmocka -pthread
 mkdir -p "$B/corpus/$name"
 seeds="tests/fuzz/$name"
 [ "$name" = gguf ] && seeds="$seeds tests/fixtures/gguf"

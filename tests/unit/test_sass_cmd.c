@@ -198,6 +198,10 @@ static void names_are_tame(void **state)
     RUN(&r, path, "--list");
     assert_null(strchr(r.out, 0x1b));
     assert_non_null(strstr(r.out, "?[2J?"));
+    RUN(&r, path, "zz\x1b\xc2\x9b");
+    assert_int_equal(r.status, EXIT_FAILED);
+    assert_null(strchr(r.err, 0x1b));
+    assert_null(strchr(r.err, 0x9b));
     RUN(&r, path, "--json");
     assert_null(strchr(r.out, 0x1b));
     assert_null(strchr(r.out, (char)0xff));
