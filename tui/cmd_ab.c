@@ -47,6 +47,7 @@ enum option_id {
     OPT_FRAMES,
     OPT_QUIET,
     OPT_NUMBER,
+    OPT_RESUME,
 };
 
 static const struct option ab_long[] = {
@@ -75,6 +76,7 @@ static const struct option ab_long[] = {
     {"frames-fd", 1, NULL, OPT_FRAMES},
     {"quiet", 0, NULL, OPT_QUIET},
     {"number", 1, NULL, OPT_NUMBER},
+    {"resume", 1, NULL, OPT_RESUME},
     {NULL, 0, NULL, 0},
 };
 
@@ -181,6 +183,9 @@ static bool take_text(struct ab *x, int c)
         return true;
     case OPT_THREADS:
         o->engine_options.threads = optarg;
+        return true;
+    case OPT_RESUME:
+        o->resume = optarg;
         return true;
     case OPT_RETRY:
         o->retry = optarg;

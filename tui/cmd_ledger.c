@@ -203,11 +203,12 @@ static int do_check(struct ledger_job *j)
 /* ---- rerun, close ---- */
 
 /* The recorded command, with a recording of its own. Words are split as join() put them. */
-static int do_rerun(struct ledger_job *j)
+static int run_again(struct ledger_job *j, bool resume)
 {
     const struct ledger_entry *e = chosen(j);
     static char words[400];
-    char *argv[64], *p = words;
+    static char option[] = "--resume", recording[300];
+    char *argv[68], *p = words;
     int argc = 0;
     if (!e) return EXIT_USAGE;
     snprintf(words, sizeof words, "%s", e->command);
@@ -233,7 +234,23 @@ static int do_rerun(struct ledger_job *j)
             argc -= 2;
             break;
         }
+    if (resume) {
+        snprintf(recording, sizeof recording, "%s", e->recording);
+        argv[argc++] = option;
+        argv[argc++] = recording;
+        argv[argc] = NULL;
+    }
     return cmd_ab(argc - 1, argv + 1);
+}
+
+static int do_rerun(struct ledger_job *j)
+{
+    return run_again(j, false);
+}
+
+static int do_resume(struct ledger_job *j)
+{
+    return run_again(j, true);
 }
 
 static int do_close(struct ledger_job *j)
@@ -253,8 +270,8 @@ static const struct {
     const char *name;
     int (*run)(struct ledger_job *j);
 } verbs[] = {
-    {"list", do_list},   {"show", do_show},   {"check", do_check},
-    {"rerun", do_rerun}, {"close", do_close},
+    {"list", do_list},   {"show", do_show},     {"check", do_check},
+    {"rerun", do_rerun}, {"resume", do_resume}, {"close", do_close},
 };
 
 int cmd_ledger(int argc, char **argv)
@@ -287,7 +304,8 @@ int cmd_ledger(int argc, char **argv)
             ledger_free(&j.l);
             return code;
         }
-    fprintf(stderr, "sasstop ledger: there is no '%s'; there are list, show, check, rerun, close\n",
+    fprintf(stderr,
+            "sasstop ledger: there is no '%s'; there are list, show, check, rerun, resume, close\n",
             verb);
     ledger_free(&j.l);
     return code;

@@ -31,19 +31,26 @@ static uint64_t run_ns(const struct lab_run *r)
     return clock_mono_ns() - r->epoch_ns;
 }
 
+enum status lab_emit_bytes(struct lab_run *r, const struct buf *b)
+{
+    struct frame f;
+    size_t used;
+    enum status st = proto_next(b->data, b->len, &f, &used);
+    if (st == OK) st = session_apply(&r->session, &f);
+    if (st == OK && r->recorder) st = recorder_add(r->recorder, b->data, b->len, clock_mono_ns());
+    /* Written out at once: a kill loses no finished pair. */
+    if (st == OK && r->recorder) st = recorder_tick(r->recorder, clock_mono_ns() + CHUNK_AGE_NS);
+    if (st == OK && r->o->frames_fd >= 0 &&
+        write(r->o->frames_fd, b->data, b->len) != (ssize_t)b->len)
+        r->o->frames_fd = -1; /* the screen is gone; the experiment goes on */
+    return st;
+}
+
 enum status lab_emit(struct lab_run *r, enum frame_type type, const void *msg)
 {
     struct buf b = {0};
-    struct frame f;
-    size_t used;
     enum status st = proto_encode(&b, type, run_ns(r), msg);
-    if (st == OK) st = proto_next(b.data, b.len, &f, &used);
-    if (st == OK) st = session_apply(&r->session, &f);
-    if (st == OK && r->recorder) st = recorder_add(r->recorder, b.data, b.len, clock_mono_ns());
-    /* Written out at once: a kill loses no finished pair. */
-    if (st == OK && r->recorder) st = recorder_tick(r->recorder, clock_mono_ns() + CHUNK_AGE_NS);
-    if (st == OK && r->o->frames_fd >= 0 && write(r->o->frames_fd, b.data, b.len) != (ssize_t)b.len)
-        r->o->frames_fd = -1; /* the screen is gone; the experiment goes on */
+    if (st == OK) st = lab_emit_bytes(r, &b);
     buf_free(&b);
     return st;
 }
@@ -370,10 +377,12 @@ static enum status open_run(struct lab_run *r)
     lab_side_resolve(&r->o->a, r->child[LAB_A].sm);
     lab_side_resolve(&r->o->b, r->child[LAB_A].sm);
     name_file(r);
+    make_definition(r);
+    if (r->o->resume && (st = lab_resume_check(r, r->o->resume)) != OK) return st;
     st = recorder_open(r->path, &r->recorder);
     if (st != OK) return st;
+    if (r->o->resume) return lab_resume_copy(r, r->o->resume);
     make_hello(r, &h);
-    make_definition(r);
     st = lab_emit(r, FRAME_HELLO, &h);
     if (st == OK) st = lab_emit(r, FRAME_EXPERIMENT, &r->def);
     if (st == OK) st = to_ledger(r);
@@ -385,7 +394,7 @@ enum status lab_run(struct lab_options *o, struct lab_run *r)
     *r = (struct lab_run){.o = o};
     enum status st = open_run(r);
     if (st != OK) goto out;
-    st = lab_gates(r);
+    if (!o->resume) st = lab_gates(r);
     bool go = st == OK && !lab_failed_gate(lab_run_experiment(r));
     if (go) st = measure(r);
     if (lab_interrupted)

@@ -22,6 +22,7 @@ struct lab_options {
     double precision, seconds; /* 0 = not by that */
     uint64_t seed;
     unsigned rounds;
+    const char *resume; /* a recording to go on with; NULL = a new experiment */
     const char *record; /* file to make; NULL = named by the time */
     const char *ledger; /* NULL: LEDGER_FILE in this folder */
     int frames_fd;      /* frames go there too; -1 = nowhere */
@@ -49,7 +50,12 @@ enum status lab_run(struct lab_options *o, struct lab_run *r);
 void lab_run_free(struct lab_run *r);
 const struct lab_experiment *lab_run_experiment(const struct lab_run *r);
 
+/* lab_resume.c: whether `path` holds the same experiment, unfinished; then its frames. */
+enum status lab_resume_check(struct lab_run *r, const char *path);
+enum status lab_resume_copy(struct lab_run *r, const char *path);
+
 /* lab_run.c's parts */
+enum status lab_emit_bytes(struct lab_run *r, const struct buf *frame);
 enum status lab_emit(struct lab_run *r, enum frame_type type, const void *msg);
 enum status lab_put_gate(struct lab_run *r, const char *gate, const char *state, const char *fmt,
                          ...) __attribute__((format(printf, 4, 5)));

@@ -89,10 +89,26 @@ wait $pid 2>/dev/null
 n=$("$program" replay kill.sasstop --dump 2>/dev/null | grep -c '^PAIR ')
 [ "$n" -gt 0 ]; check "killed: the recording holds $n finished pairs" $?
 "$program" ledger --ledger kill.jsonl | grep -q '1 .* open '; check "and the ledger says open" $?
+"$program" ab nb_rolled:8 nb:8 --hypothesis x --workload kernel --claim none --bar '>= +3%' --pairs 400 \
+    --resume kill.sasstop --record other.sasstop --counters none >other.out 2>other.err
+[ $? -eq 2 ] && grep -q 'the bar was' other.err && [ ! -e other.sasstop ]
+check "another bar doesn't go on with it" $?
+"$program" ab nb_rolled:8 nb:8 --hypothesis x --workload kernel --claim none --bar '>= +2%' --pairs 8 \
+    --record short.sasstop --counters none --ledger short.jsonl >short.out 2>short.err
+"$program" ab nb_rolled:8 nb:8 --hypothesis x --workload kernel --claim none --bar '>= +2%' --pairs 8 \
+    --resume short.sasstop --record other.sasstop --counters none >other.out 2>other.err
+[ $? -eq 2 ] && grep -q 'has its verdict' other.err; check "nor does one that has its verdict" $?
+"$program" cut short.sasstop --from 0 --to "$("$program" replay short.sasstop --dump | grep '^PAIR ' | sed -n 5p | sed 's/.* t=\([0-9.]*\).*/\1/')" \
+    -o half.sasstop 2>cut.err
+"$program" ab nb_rolled:8 nb:8 --hypothesis x --workload kernel --claim none --bar '>= +2%' --pairs 8 \
+    --resume half.sasstop --record whole.sasstop --counters none --ledger short.jsonl >whole.out 2>whole.err
+grep -q '^LAND' whole.out; check "the same experiment does, up to its verdict" $?
+[ "$("$program" replay whole.sasstop --dump | grep -c 'kind="*AB')" -eq 8 ]
+check "with as many pairs as were frozen" $?
 "$program" ledger close 1 --ledger kill.jsonl && "$program" ledger --ledger kill.jsonl | grep -q INVALID
 check "which can be closed as INVALID" $?
 
-[ "$("$program" ledger --json | grep -c '"verdict"')" -eq "$(ls ./*.sasstop | grep -vc kill)" ]
+[ "$("$program" ledger --json | grep -c '"verdict"')" -eq "$(ls ./*.sasstop | grep -vcE 'kill|short|half|whole')" ]
 check "every experiment is in the ledger" $?
 "$program" ledger --verdict NOISE | grep -q 'nb:8 against nb:8'; check "it can be filtered" $?
 "$program" ledger show 1 | grep -q '^claim  *none'; check "and shown" $?
