@@ -155,27 +155,47 @@ static int footer_item(const struct key_row *k, char *text, size_t size)
     return (int)strlen(key);
 }
 
-/* Help and quit always have their place; the others as far as there is room. */
+enum { FOOTER_MAX = 128 };
+
+/* Takes into the footer what fits of the rows that `code` asks for; returns the width in use. */
+static int fill_footer(const struct app *a, bool code, bool *taken, int used)
+{
+    char text[64];
+    for (unsigned i = 0; i < nkey_rows && i < FOOTER_MAX; i++) {
+        const struct key_row *k = &key_rows[i];
+        if (!in_footer(a, k) || taken[i] || (k->group == KEYS_CODE) != code) continue;
+        footer_item(k, text, sizeof text);
+        int n = text_columns(text) + 2;
+        if (used + n > a->canvas.w) continue;
+        taken[i] = true;
+        used += n;
+    }
+    return used;
+}
+
+/* Help and quit always have their place; the others as far as there is room, the ways into machine
+ * code last. */
 static void draw_footer(struct app *a, int y)
 {
     struct canvas *c = &a->canvas;
+    bool taken[FOOTER_MAX] = {false};
     char text[64];
-    int x = 1, tail = 0;
+    int x = 1, used = 1;
 
-    for (unsigned i = 0; i < nkey_rows; i++)
+    for (unsigned i = 0; i < nkey_rows && i < FOOTER_MAX; i++)
         if (key_rows[i].group == KEYS_SCREEN && in_footer(a, &key_rows[i])) {
             footer_item(&key_rows[i], text, sizeof text);
-            tail += text_columns(text) + 2;
+            used += text_columns(text) + 2;
+            taken[i] = true;
         }
-    for (unsigned i = 0; i < nkey_rows; i++) {
-        const struct key_row *k = &key_rows[i];
-        if (!in_footer(a, k)) continue;
-        int key = footer_item(k, text, sizeof text), n = text_columns(text);
-        bool last = k->group == KEYS_SCREEN;
-        if (!last && x + n + 2 + tail > c->w) continue;
+    used = fill_footer(a, false, taken, used);
+    fill_footer(a, true, taken, used);
+    for (unsigned i = 0; i < nkey_rows && i < FOOTER_MAX; i++) {
+        if (!taken[i]) continue;
+        int key = footer_item(&key_rows[i], text, sizeof text);
         canvas_text(c, x, y, c->w - x, ROLE_DIM, text);
         canvas_restyle(c, x, y, key, ROLE_ACCENT, STYLE_BOLD);
-        x += n + 2;
+        x += text_columns(text) + 2;
     }
 }
 

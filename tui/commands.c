@@ -44,13 +44,17 @@ static int print_help(const struct command *c)
     return EXIT_OK;
 }
 
+/* Columns of a command and its arguments; longer ones have a line of their own. */
+enum { LIST_LEFT = 32 };
+
 static int print_list(void)
 {
     puts("sasstop: top for GPU machine code\n\nusage: sasstop [command] [options]\n");
     for (unsigned i = 0; i < ncommands; i++) {
-        char left[80];
-        snprintf(left, sizeof left, "%s %s", commands[i].name, commands[i].arguments);
-        printf("  %-32s %s\n", left, commands[i].line);
+        char left[120];
+        int n = snprintf(left, sizeof left, "%s %s", commands[i].name, commands[i].arguments);
+        if (n > LIST_LEFT) printf("  %s\n", left);
+        printf("  %-*s %s\n", LIST_LEFT, n > LIST_LEFT ? "" : left, commands[i].line);
     }
     puts("\n`sasstop COMMAND --help` lists options. Exit status: 0 ok, 1 failed, 2 usage, 3 "
          "unavailable here.");

@@ -18,7 +18,8 @@ struct found_file {
 /* Files of a folder whose names end in `tail`, in name order; returns how many, at most max. */
 int files_list(const char *folder, const char *tail, struct found_file *out, int max);
 uint64_t file_size(const char *path); /* 0 when there is none */
-/* The largest recording in tests/fixtures of the checkout that this program was built in. */
-bool bundled_recording(char *path, size_t size);
+/* The recorded H200 sessions in tests/fixtures of the checkout that this program was built in, in
+ * name order; returns how many. */
+int files_bundled(struct found_file *out, int max);
 
 #endif

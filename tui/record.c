@@ -197,5 +197,8 @@ void export_reports(struct app *a)
     }
     snprintf(text, sizeof text, "frame %llu: %s", (unsigned long long)s->frames, stem);
     if (!a->feed->replay) mark(a, "export", text);
-    app_say(a, ROLE_GOOD, "exported %s.md and .json", stem);
+    size_t used = 0;
+    for (unsigned i = 0; i < nreports && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, " .%s", reports[i]->ext);
+    app_say(a, ROLE_GOOD, "exported %s as%s", stem, text);
 }

@@ -1,4 +1,4 @@
-/* Open: recordings in this folder, and the one that comes with the program. */
+/* Open: recordings in this folder, then those that come with the program. */
 #include "tui/view.h"
 
 #include "tui/files.h"
@@ -14,16 +14,10 @@ struct pick_view {
 static void pick_update(struct app *a, void *data)
 {
     struct pick_view *v = data;
-    char bundled[FILE_PATH_MAX];
     (void)a;
 
-    v->n = files_list(".", ".sasstop", v->files, FILES_MAX - 1);
-    if (bundled_recording(bundled, sizeof bundled)) {
-        struct found_file *f = &v->files[v->n++];
-        *f = (struct found_file){.bundled = true};
-        snprintf(f->path, sizeof f->path, "%s", bundled);
-        f->bytes = file_size(bundled);
-    }
+    v->n = files_list(".", ".sasstop", v->files, FILES_MAX);
+    v->n += files_bundled(v->files + v->n, FILES_MAX - v->n);
     if (v->at >= v->n) v->at = v->n ? v->n - 1 : 0;
 }
 
