@@ -207,6 +207,12 @@ static void refused_flips_say_why_and_forced_ones_are_marked(void **state)
     engine_child_command(&c, &check);
     assert_true(engine_child_until(&c, FRAME_REPLY, &reply, sizeof reply));
     assert_false(reply.ok);
+    struct msg_command blocks = {.verb = "blocks", .kd = 2};
+    engine_child_command(&c, &blocks); /* nothing to force without a GPU, and no generation */
+    assert_true(engine_child_until(&c, FRAME_REPLY, &reply, sizeof reply));
+    assert_false(reply.ok);
+    assert_string_equal(reply.verb, "blocks");
+    assert_non_null(strstr(reply.text, "GPU"));
     snprintf(gemv.family, sizeof gemv.family, "q4k_gemv");
     engine_child_command(&c, &gemv);
     assert_true(engine_child_until(&c, FRAME_REPLY, &reply, sizeof reply));
