@@ -21,6 +21,7 @@ int cmd_cut(int argc, char **argv);
 int cmd_ab(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
+int cmd_watch(int argc, char **argv);
 int cmd_ledger(int argc, char **argv);
 int cmd_variants(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
