@@ -138,7 +138,8 @@ run: all ## start a live session (MODEL=file.gguf to choose the model)
 test: all unit gpu-tests ## every test that this machine can run; ends in "N passed, N failed, N skipped"
 	@sh tests/run.sh
 
-test-asan: ## the same under AddressSanitizer and UBSan, in build-asan/
+test-asan: cubins ## the same under AddressSanitizer and UBSan, in build-asan/
+	@mkdir -p build-asan && ln -sfn ../$(B)/cubin build-asan/cubin
 	@$(MAKE) test B=build-asan OPT="-O1 -g" SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 
 test-gpu: all gpu-tests ## the tests that need an NVIDIA GPU
