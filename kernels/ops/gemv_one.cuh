@@ -8,8 +8,7 @@
  * activations are staged.
  *
  * A format F is a struct: BYTES of a super-block, LANES that share one, place(c) = where chunk c of
- * a super-block lies in the staged values, scales() = what is staged of a chunk beside
- * them, `struct lane` = what prepare() makes of a lane's number
+ * a super-block lies in the staged values, `struct lane` = what prepare() makes of a lane's number
  * once, `struct raw` = one lane's share in registers, load(), and dot() = the lane's part of the
  * sum. A plan P is a struct: rows() of this warp, at(i) = where its i-th row lies, done(i, v) with
  * the sum in every lane, and end() of the block.
@@ -27,7 +26,7 @@ enum { ONE_THREADS = 256, ONE_WARPS = ONE_THREADS / 32, ONE_DEPTH = 2 };
 
 struct one_tile {
     uint4 q[OPS_GEMV_ONE_K / 16];
-    float2 d[OPS_GEMV_ONE_K / 16]; /* as the format has them */
+    float2 d[OPS_GEMV_ONE_K / 32]; /* {da, da * sa} */
 };
 
 template <class F>
@@ -39,7 +38,10 @@ static __device__ __forceinline__ void one_stage(one_tile *s, const uint8_t *chu
         int c = i >> 3;
         q[((c & ~7) + F::place(c & 7)) * 8 + (i & 7)] = a[c * CHUNK_WORDS + 1 + (i & 7)];
     }
-    for (int c = threadIdx.x; c < k / 32; c += ONE_THREADS) F::scales(s, c, a + c * CHUNK_WORDS);
+    for (int c = threadIdx.x; c < k / 32; c += ONE_THREADS) {
+        float da = half_bits(a[c * CHUNK_WORDS] & 0xffff);
+        s->d[c] = make_float2(da, da * (float)(int)a[c * CHUNK_WORDS + 9]);
+    }
 }
 
 /* Unsigned bytes of w times signed bytes of a, added to c. */

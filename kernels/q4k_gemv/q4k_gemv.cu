@@ -143,11 +143,6 @@ struct q4k_one {
     {
         return evens_first()(c);
     }
-    static __device__ __forceinline__ void scales(ops::one_tile *t, int c, const uint32_t *chunk)
-    {
-        const float da = ops::half_bits(chunk[0] & 0xffff);
-        t->d[c] = make_float2(da, da * (float)(int)chunk[9]);
-    }
     /* Masks instead of branches on the sub-block: of its 6 bits, those in the first eight bytes and
      * those in the last four. */
     struct lane {

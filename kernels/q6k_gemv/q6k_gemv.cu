@@ -1,7 +1,5 @@
 /*
- * q6k_gemv: Q6_K weights against q8 chunks by dp4a. n2, n4, n8 stage activations of several tokens
- * (kernels/ops/gemv.cuh) and are what follows; _n1, _n1_add and _n1_many take one token
- * (kernels/ops/gemv_one.cuh), see q6k_one below. Sixteen lanes a super-block, 8 bytes of low
+ * q6k_gemv: Q6_K weights against q8 chunks by dp4a. Sixteen lanes a super-block, 8 bytes of low
  * bits and 8 of high bits a lane. Blocks lie at multiples of 210 bytes, so words are put together
  * from aligned ones (OPS_PAD bytes follow the tensor).
  *
@@ -130,14 +128,11 @@ GEMV(8);
 namespace
 {
 
-/* Eight lanes a super-block: lane j = h * 4 + p * 2 + i takes the low bits' bytes 16j to 16j + 15:
- * half i of chunk h * 4 + p in their low nibbles, of the chunk two further on in the high ones,
- * each half under one scale. The bytes are joined when they are used: fewer registers wait for
- * memory. */
+/* The bytes as they come, joined when they are used: fewer registers wait for memory. */
 struct q6k_one {
-    enum { BYTES = 210, LANES = 8 };
+    enum { BYTES = 210, LANES = 16 };
     struct raw {
-        uint32_t l[5], h[5];
+        uint32_t l[3], h[3];
         uint32_t d_off; /* f16 scale; bit 16: the block starts at an odd multiple of 2 */
         int sc;         /* two scales in its halves */
     };
@@ -145,31 +140,23 @@ struct q6k_one {
     {
         return low_first()(c);
     }
-    /* Of each half: {da, -32 times the sum of its values as an integer}: the 32 that a weight is
-     * less than its bits say. */
-    static __device__ __forceinline__ void scales(ops::one_tile *t, int c, const uint32_t *chunk)
-    {
-        const float da = ops::half_bits(chunk[0] & 0xffff);
-        int first = 0;
-        for (int i = 0; i < 4; i++) first = __dp4a((int)chunk[1 + i], 0x01010101, first);
-        t->d[c * 2] = make_float2(da, __int_as_float(-32 * first));
-        t->d[c * 2 + 1] = make_float2(da, __int_as_float(-32 * ((int)chunk[9] - first)));
-    }
     struct lane {
-        int j, shift, half, high, scale; /* half chunk; bytes of its high bits and its scale */
+        int j, shift, chunk, low, high,
+            scale; /* bytes of its low and high bits, and of its scale */
     };
     static __device__ __forceinline__ lane prepare(int j)
     {
-        const int h = j >> 2, p = j >> 1 & 1, i = j & 1, half = (h * 4 + p) * 2 + i;
-        return lane{j, p * 2, half, 128 + h * 32 + i * 16, 192 + half};
+        const int h = j >> 3, quarter = (j & 7) >> 2, in = j & 3;
+        return lane{j,     quarter * 2,           h * 4 + quarter,
+                    j * 8, 128 + h * 32 + in * 8, 192 + h * 8 + quarter * 2 + in / 2};
     }
     static __device__ __forceinline__ void load(raw &r, const uint8_t *b, const lane &o)
     {
         const uint32_t off = (uint32_t)(uintptr_t)b & 2;
-        const uint32_t *l = (const uint32_t *)(b - off) + o.j * 4;
+        const uint32_t *l = (const uint32_t *)(b - off + o.low);
         const uint32_t *h = (const uint32_t *)(b - off + o.high);
 #pragma unroll
-        for (int i = 0; i < 5; i++) {
+        for (int i = 0; i < 3; i++) {
             r.l[i] = __ldg(l + i);
             r.h[i] = __ldg(h + i);
         }
@@ -177,23 +164,28 @@ struct q6k_one {
         r.sc = (__ldg(sc) & 0xffff) | __ldg(sc + 4) << 16;
         r.d_off = __ldg((const unsigned short *)(b + 208)) | off << 15;
     }
+    /* The 32 that a weight is less than its bits say comes off the sums: 32 times the values'. */
     static __device__ __forceinline__ float dot(const raw &r, const lane &o, const ops::one_tile *t,
                                                 int sb)
     {
         const uint32_t s = r.d_off >> 16 << 4, low = 0x0f0f0f0f, two = 0x30303030;
-        const uint4 al = t->q[sb * 16 + o.j], ah = t->q[sb * 16 + 8 + o.j];
-        const float2 sl = t->d[sb * 16 + o.half], sh = t->d[sb * 16 + o.half + 4];
-        const uint32_t lo[4] = {al.x, al.y, al.z, al.w}, hi[4] = {ah.x, ah.y, ah.z, ah.w};
-        int dl = __float_as_int(sl.y), dh = __float_as_int(sh.y);
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const uint32_t l = __funnelshift_r(r.l[i], r.l[i + 1], s);
-            const uint32_t h = __funnelshift_r(r.h[i], r.h[i + 1], s) >> o.shift;
-            dl = ops::dot_u8s8((l & low) | (h << 4 & two), lo[i], dl);
-            dh = ops::dot_u8s8((l >> 4 & low) | (h & two), hi[i], dh);
-        }
+        const int c = sb * 8 + o.chunk;
+        const uint2 *q = (const uint2 *)t->q + sb * 32;
+        const uint2 lo = q[o.j], hi = q[16 + o.j];
+        const uint32_t l0 = __funnelshift_r(r.l[0], r.l[1], s);
+        const uint32_t l1 = __funnelshift_r(r.l[1], r.l[2], s);
+        const uint32_t h0 = __funnelshift_r(r.h[0], r.h[1], s) >> o.shift;
+        const uint32_t h1 = __funnelshift_r(r.h[1], r.h[2], s) >> o.shift;
+        const int minus = (int)0xe0e0e0e0; /* -32 in each byte */
+        int dl = __dp4a(minus, (int)lo.y, __dp4a(minus, (int)lo.x, 0));
+        int dh = __dp4a(minus, (int)hi.y, __dp4a(minus, (int)hi.x, 0));
+        dl = ops::dot_u8s8((l0 & low) | (h0 << 4 & two), lo.x, dl);
+        dl = ops::dot_u8s8((l1 & low) | (h1 << 4 & two), lo.y, dl);
+        dh = ops::dot_u8s8((l0 >> 4 & low) | (h0 & two), hi.x, dh);
+        dh = ops::dot_u8s8((l1 >> 4 & low) | (h1 & two), hi.y, dh);
         const float d = ops::half_bits(r.d_off & 0xffff);
-        return d * (sl.x * (float)((int)(int16_t)r.sc * dl) + sh.x * (float)((r.sc >> 16) * dh));
+        return d * (t->d[c].x * (float)((int)(int16_t)r.sc * dl) +
+                    t->d[c + 2].x * (float)((r.sc >> 16) * dh));
     }
 };
 
