@@ -115,7 +115,7 @@ static enum status product_add(struct backend *b, const struct look *look, uint3
     drv_ptr w = op->w->data.addr, y = add->y.addr;
     void *args[] = {&w, &b->q8.p, &y, &y, &m, &k};
     struct cuda_launch l = launch_of(b, op, q4 ? CUDA_Q4K_GEMV_ADD : CUDA_Q6K_GEMV_ADD,
-                                     cuda_gemv_one_blocks(b, op->w->m), args);
+                                     cuda_gemv_one_blocks(b, op->w->m, op->w->k / 256), args);
     l.m = 0;
     l.k = op->w->k;
     add_product(&l, op);
@@ -171,7 +171,8 @@ static enum status many(struct backend *b, const struct look *look, uint32_t *do
     if (strcmp(op->role, "attn_q")) return OK;
     for (; n < 3 && is(look, n, OP_MATMUL); n++) {
         const struct op *p = op + n;
-        if (!one_token(p, type) || p->x.addr != op->x.addr || p->w->k != op->w->k) break;
+        if (!one_token(p, type) || p->x.addr != op->x.addr || p->w->k != op->w->k || p->w->m % 2)
+            break;
         g.w[n] = (const uint8_t *)(uintptr_t)p->w->data.addr;
         g.y[n] = (float *)(uintptr_t)p->y.addr;
         g.m[n] = (int)p->w->m;
@@ -186,7 +187,7 @@ static enum status many(struct backend *b, const struct look *look, uint32_t *do
     void *args[] = {&g, &b->q8.p, &k};
     struct cuda_launch l =
         launch_of(b, &named, type == QUANT_Q4_K ? CUDA_Q4K_GEMV_MANY : CUDA_Q6K_GEMV_MANY,
-                  cuda_gemv_one_blocks(b, rows), args);
+                  cuda_gemv_one_blocks(b, rows, op->w->k / 256), args);
     l.m = 0;
     l.k = op->w->k;
     for (uint32_t i = 0; i < n; i++) add_product(&l, op + i);

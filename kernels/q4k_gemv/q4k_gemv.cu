@@ -143,40 +143,20 @@ struct q4k_one {
     {
         return evens_first()(c);
     }
-    /* Masks instead of branches on the sub-block: of its 6 bits, those in the first eight bytes and
-     * those in the last four. */
-    struct lane {
-        int j, shift;
-        uint32_t low, high, top;
-    };
-    static __device__ __forceinline__ lane prepare(int j)
-    {
-        return j < 4 ? lane{j, (j & 3) * 8, 63, 0, 0} : lane{j, (j & 3) * 8, 0, 15, 48};
-    }
-    static __device__ __forceinline__ void load(raw &r, const uint8_t *p, const lane &o)
+    static __device__ __forceinline__ void load(raw &r, const uint8_t *p, int lane)
     {
         r.head = __ldg((const uint4 *)p);
-        r.q = __ldg((const uint4 *)p + 1 + o.j);
+        r.q = __ldg((const uint4 *)p + 1 + lane);
     }
-    static __device__ __forceinline__ float dot(const raw &r, const lane &o, const ops::one_tile *t,
-                                                int sb)
+    static __device__ __forceinline__ float dot(const raw &r, const ops::one_tile *t, int sb,
+                                                int lane)
     {
-        const uint32_t y = r.head.y >> o.shift, z = r.head.z >> o.shift, w = r.head.w >> o.shift;
-        const uint32_t sc = (y & o.low) | (w & o.high) | (y >> 2 & o.top);
-        const uint32_t mn = (z & o.low) | (w >> 4 & o.high) | (z >> 2 & o.top);
-        const float ds = ops::half_bits(r.head.x & 0xffff) * (float)(int)sc;
-        const float dm = ops::half_bits(r.head.x >> 16) * (float)(int)mn;
-        const uint4 al = t->q[sb * 16 + o.j], ah = t->q[sb * 16 + 8 + o.j];
-        const float2 d = t->d[sb * 8 + o.j];
-        const uint32_t lo = 0x0f0f0f0f, hi = 0xf0f0f0f0;
-        int cl = ops::dot_u8s8(r.q.x & lo, al.x, 0), ch = ops::dot_u8s8(r.q.x & hi, ah.x, 0);
-        cl = ops::dot_u8s8(r.q.y & lo, al.y, cl), ch = ops::dot_u8s8(r.q.y & hi, ah.y, ch);
-        cl = ops::dot_u8s8(r.q.z & lo, al.z, cl), ch = ops::dot_u8s8(r.q.z & hi, ah.z, ch);
-        cl = ops::dot_u8s8(r.q.w & lo, al.w, cl), ch = ops::dot_u8s8(r.q.w & hi, ah.w, ch);
-        ch >>= 4; /* exact: every term has a factor of 16 */
-        const bool odd = o.j & 1;
-        const int mine = (odd ? ch : cl) + __shfl_xor_sync(~0u, odd ? cl : ch, 1);
-        return d.x * ds * (float)mine - d.y * dm;
+        float2 ds = scale_min(r.head, lane), d = t->d[sb * 8 + lane];
+        int lo = dot16(r.q, t->q[sb * 16 + lane], 0);
+        int hi = dot16(r.q, t->q[sb * 16 + 8 + lane], 4);
+        bool odd = lane & 1;
+        int mine = (odd ? hi : lo) + __shfl_xor_sync(~0u, odd ? lo : hi, 1);
+        return d.x * ds.x * (float)mine + d.y * ds.y;
     }
 };
 
@@ -188,10 +168,9 @@ extern "C" __global__ void __launch_bounds__(ops::ONE_THREADS, OPS_GEMV_ONE_BLOC
     q4k_gemv_n1_glu(const uint8_t *gate, const uint8_t *up, const uint8_t *chunks, float *y,
                     uint8_t *out, int k, int gelu)
 {
-    __shared__ float sums[64];
-    ops::one_run<q4k_one>(
-        ops::one_glu<q4k_one>{gate, up, y, out, sums, (size_t)(k / 256) * 144, gelu != 0}, chunks,
-        k);
+    __shared__ float part[32];
+    ops::one_run<q4k_one>(ops::one_glu<q4k_one>{gate, up, y, out, part, k / 256, gelu != 0}, chunks,
+                          k);
 }
 OPS_GEMV_ONE_DESC(q4k_gemv_n1_glu, "q4k_gemv", "q4_k",
                   "gate and up of 32 rows a block, act(gate) * up and its q8 chunk at the end");

@@ -140,52 +140,41 @@ struct q6k_one {
     {
         return low_first()(c);
     }
-    struct lane {
-        int j, shift, chunk, low, high,
-            scale; /* bytes of its low and high bits, and of its scale */
-    };
-    static __device__ __forceinline__ lane prepare(int j)
+    static __device__ __forceinline__ int at(int j)
     {
-        const int h = j >> 3, quarter = (j & 7) >> 2, in = j & 3;
-        return lane{j,     quarter * 2,           h * 4 + quarter,
-                    j * 8, 128 + h * 32 + in * 8, 192 + h * 8 + quarter * 2 + in / 2};
+        return (j >> 3) * 128 + ((j & 7) >> 2) * 32 + (j & 3) * 8;
     }
-    static __device__ __forceinline__ void load(raw &r, const uint8_t *b, const lane &o)
+    static __device__ __forceinline__ void load(raw &r, const uint8_t *b, int j)
     {
         const uint32_t off = (uint32_t)(uintptr_t)b & 2;
-        const uint32_t *l = (const uint32_t *)(b - off + o.low);
-        const uint32_t *h = (const uint32_t *)(b - off + o.high);
+        const uint32_t *l = (const uint32_t *)(b - off) + j * 2;
+        const uint32_t *h = (const uint32_t *)(b - off) + 32 + (j >> 3) * 8 + (j & 3) * 2;
 #pragma unroll
         for (int i = 0; i < 3; i++) {
             r.l[i] = __ldg(l + i);
             r.h[i] = __ldg(h + i);
         }
-        const int8_t *sc = (const int8_t *)b + o.scale;
+        const int8_t *sc = (const int8_t *)b + 192 + at(j) / 16;
         r.sc = (__ldg(sc) & 0xffff) | __ldg(sc + 4) << 16;
         r.d_off = __ldg((const unsigned short *)(b + 208)) | off << 15;
     }
-    /* The 32 that a weight is less than its bits say comes off the sums: 32 times the values'. */
-    static __device__ __forceinline__ float dot(const raw &r, const lane &o, const ops::one_tile *t,
-                                                int sb)
+    static __device__ __forceinline__ float dot(const raw &r, const ops::one_tile *t, int sb, int j)
     {
-        const uint32_t s = r.d_off >> 16 << 4, low = 0x0f0f0f0f, two = 0x30303030;
-        const int c = sb * 8 + o.chunk;
+        const uint32_t s = r.d_off >> 16 & 1 ? 16 : 0;
+        const int shift = ((j & 7) >> 2) * 2, c = sb * 8 + (j >> 3) * 4 + ((j & 7) >> 2);
         const uint2 *q = (const uint2 *)t->q + sb * 32;
-        const uint2 lo = q[o.j], hi = q[16 + o.j];
+        const uint2 lo = q[j], hi = q[16 + j];
         const uint32_t l0 = __funnelshift_r(r.l[0], r.l[1], s);
         const uint32_t l1 = __funnelshift_r(r.l[1], r.l[2], s);
-        const uint32_t h0 = __funnelshift_r(r.h[0], r.h[1], s) >> o.shift;
-        const uint32_t h1 = __funnelshift_r(r.h[1], r.h[2], s) >> o.shift;
-        const int minus = (int)0xe0e0e0e0; /* -32 in each byte */
-        int dl = __dp4a(minus, (int)lo.y, __dp4a(minus, (int)lo.x, 0));
-        int dh = __dp4a(minus, (int)hi.y, __dp4a(minus, (int)hi.x, 0));
-        dl = ops::dot_u8s8((l0 & low) | (h0 << 4 & two), lo.x, dl);
-        dl = ops::dot_u8s8((l1 & low) | (h1 << 4 & two), lo.y, dl);
-        dh = ops::dot_u8s8((l0 >> 4 & low) | (h0 & two), hi.x, dh);
-        dh = ops::dot_u8s8((l1 >> 4 & low) | (h1 & two), hi.y, dh);
+        const uint32_t h0 = __funnelshift_r(r.h[0], r.h[1], s) >> shift;
+        const uint32_t h1 = __funnelshift_r(r.h[1], r.h[2], s) >> shift;
+        const int dl =
+            __dp4a((int)join(l1, h1), (int)lo.y, __dp4a((int)join(l0, h0), (int)lo.x, 0));
+        const int dh = __dp4a((int)join(l1 >> 4, h1 >> 4), (int)hi.y,
+                              __dp4a((int)join(l0 >> 4, h0 >> 4), (int)hi.x, 0));
         const float d = ops::half_bits(r.d_off & 0xffff);
-        return d * (t->d[c].x * (float)((int)(int16_t)r.sc * dl) +
-                    t->d[c + 2].x * (float)((r.sc >> 16) * dh));
+        return t->d[c].x * d * (float)((int)(int16_t)r.sc * dl) +
+               t->d[c + 2].x * d * (float)((r.sc >> 16) * dh);
     }
 };
 
