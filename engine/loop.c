@@ -14,6 +14,7 @@
 #include "engine/parity.h"
 #include "engine/ticker.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -343,7 +344,10 @@ static int run_stream(struct engine *e)
 {
     struct emit_options eo = {.fd = e->opt->fd, .epoch_ns = e->opt->epoch_ns};
     if (!eo.epoch_ns) eo.epoch_ns = clock_mono_ns();
-    enum status st = emit_open(&eo, &e->emit);
+    enum status st = OK;
+    if (fcntl(eo.fd, F_GETFD) < 0)
+        st = err_set(ERR_USAGE, "--fd %d: no such descriptor is open", eo.fd);
+    if (st == OK) st = emit_open(&eo, &e->emit);
     if (st == OK) st = commands_open(e->opt->fd, e->emit, &e->cmds);
     if (st != OK) {
         fprintf(stderr, "sasstop-engine: %s\n", err_msg());

@@ -7,6 +7,7 @@
 #include "session/report.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -54,6 +55,14 @@ static enum status write_report(const char *path, const char *format, uint64_t f
     return st;
 }
 
+static bool frame_number(const char *arg, uint64_t *frames)
+{
+    char *end;
+    errno = 0;
+    *frames = strtoull(arg, &end, 10);
+    return *arg >= '0' && *arg <= '9' && !*end && !errno && *frames > 0;
+}
+
 int cmd_report(int argc, char **argv)
 {
     static const struct option options[] = {{"format", 1, NULL, 'f'},
@@ -62,7 +71,6 @@ int cmd_report(int argc, char **argv)
                                             {NULL, 0, NULL, 0}};
     const char *format = "md", *output = NULL;
     uint64_t frames = UINT64_MAX;
-    char *end = NULL;
     int c;
 
     optind = 1;
@@ -71,13 +79,14 @@ int cmd_report(int argc, char **argv)
             format = optarg;
         else if (c == 'o')
             output = optarg;
-        else if (c == 'n' && (frames = strtoull(optarg, &end, 10)) > 0 && !*end)
+        else if (c == 'n' && frame_number(optarg, &frames))
             continue;
         else
             return command_usage("report", argv);
     }
     if (optind + 1 != argc) return need("report", "one recording is needed");
-    if (!report_find(format)) return need("report", "the formats are md, json, html, csv, perfetto and sqlite");
+    if (!report_find(format))
+        return need("report", "the formats are md, json, html, csv, perfetto and sqlite");
     enum status st = write_report(argv[optind], format, frames, output);
     return st == OK ? EXIT_OK : command_fail(st);
 }

@@ -6,6 +6,7 @@
 #include "tui/loop.h"
 #include "tui/screen.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,7 +87,7 @@ static bool positive(const char *arg, double *v)
 static bool size_option(const char *arg, struct run_options *o)
 {
     char rest;
-    return sscanf(arg, "%dx%d%c", &o->width, &o->height, &rest) == 2 && o->width > 0 &&
+    return sscanf(arg, "%4dx%4d%c", &o->width, &o->height, &rest) == 2 && o->width > 0 &&
            o->height > 0;
 }
 
@@ -149,7 +150,7 @@ static bool take_option(struct run_options *o, int c)
         o->headless = true;
         return true;
     case OPT_SECONDS:
-        return positive(optarg, &o->seconds);
+        return positive(optarg, &o->seconds) && o->seconds > 0;
     case OPT_REPORT:
         o->report = optarg;
         return true;
@@ -197,6 +198,11 @@ static enum status check_report(const char *path)
                        report_ext(path));
     if (access(path, F_OK) == 0)
         return err_set(ERR_IO, "%s is there already; nothing is overwritten", path);
+    const char *slash = strrchr(path, '/');
+    char folder[1024] = ".";
+    if (slash) snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
+    if (access(folder, W_OK | X_OK))
+        return err_set(ERR_IO, "%s: no file can be made there: %s", path, strerror(errno));
     return OK;
 }
 
@@ -310,6 +316,9 @@ static int run_replay(const struct run_options *o)
         st = run_loop(&a);
     }
     int code = st == OK ? EXIT_OK : command_fail(st);
+    /* The screen has said it; who sees none is told here. */
+    if (st == OK && (o->script || !isatty(1)) && replay_damage(a.recorded.src))
+        fprintf(stderr, "sasstop: %s\n", replay_damage(a.recorded.src));
     app_free(&a);
     return code;
 }

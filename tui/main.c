@@ -2,11 +2,15 @@
  */
 #include "tui/commands.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <locale.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static int asks_help(int argc, char **argv)
 {
@@ -15,14 +19,19 @@ static int asks_help(int argc, char **argv)
     return 0;
 }
 
-int main(int argc, char **argv)
+/* A file opened later must not become a standard stream that was closed when we were started: what
+ * is printed would land in it. Writing to these fails. */
+static void fill_standard_streams(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd) _exit(1);
+}
+
+static int dispatch(int argc, char **argv)
 {
     char run[] = "run";
     char *word = argc > 1 ? argv[1] : run;
 
-    setlocale(LC_CTYPE, "");
-    signal(SIGPIPE, SIG_IGN);
-    opterr = 0;
     if (!strcmp(word, "--help") || !strcmp(word, "-h")) return cmd_help(1, argv);
     if (!strcmp(word, "--version")) return cmd_version(1, argv);
     if (word[0] == '-' || argc == 1) {
@@ -40,4 +49,25 @@ int main(int argc, char **argv)
         return cmd_help(2, words);
     }
     return c->run(argc - 1, argv + 1);
+}
+
+/* Output that got lost is a failure, also when it was lost at the very end. A reader that left
+ * (head) has what it wanted. */
+static int flush_output(int code)
+{
+    bool lost = ferror(stdout);
+    errno = 0;
+    if (fflush(stdout)) lost = true;
+    if (!lost || errno == EPIPE || code != EXIT_OK) return code;
+    fprintf(stderr, "sasstop: stdout is closed or full: what it should say is not whole\n");
+    return EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    fill_standard_streams();
+    setlocale(LC_CTYPE, "");
+    signal(SIGPIPE, SIG_IGN);
+    opterr = 0;
+    return flush_output(dispatch(argc, argv));
 }

@@ -82,7 +82,7 @@ static enum status on_resize(struct app *a, const char *arg)
 {
     int w, h;
     char rest;
-    if (sscanf(arg, "%dx%d%c", &w, &h, &rest) != 2 || w < 1 || h < 1)
+    if (sscanf(arg, "%4dx%4d%c", &w, &h, &rest) != 2 || w < 1 || h < 1)
         return err_set(ERR_USAGE, "'%s' is no size like 80x24", arg);
     return canvas_resize(&a->canvas, w, h);
 }
@@ -100,10 +100,7 @@ static enum status on_dump(struct app *a, const char *arg)
         return err_set(ERR_IO, "can't write %s", arg);
     }
     if (b.failed || fwrite(b.data, 1, b.len, f) != b.len) st = err_set(ERR_IO, "the dump failed");
-    if (*arg)
-        fclose(f);
-    else
-        fflush(f);
+    if ((*arg ? fclose(f) : fflush(f)) && st == OK) st = err_set(ERR_IO, "the dump failed");
     buf_free(&b);
     return st;
 }
@@ -178,7 +175,9 @@ enum status loop_script(struct app *a, const char *path)
         st = run_line(a, line);
         if (st == OK && !a->feed->replay) st = app_pull(a, clock_mono_ns());
     }
+    bool unread = ferror(f) != 0;
     if (f != stdin) fclose(f);
+    if (st == OK && unread) return err_set(ERR_IO, "can't read the script %s", path);
     if (st != OK) return err_prefix(st, "%s line %d", path, n);
     loop_finish(a);
     return OK;

@@ -34,6 +34,32 @@ status 2 "$bin" run --report rep.txt
 status 1 "$bin" run --model none.gguf
 status 1 "$bin" replay none.sasstop
 status 1 "$bin" run --report rep.json
+status 1 "$bin" run --report /nosuch/rep.md
+status 2 "$bin" run --headless --seconds 0
+status 2 "$bin" report r.sasstop --frame -1
+status 2 "$bin" report r.sasstop --frame 99999999999999999999
+status 2 "$bin" replay r.sasstop --size 99999999999x1
+status 1 "$bin" replay r.sasstop --script /tmp
+status 2 "$engine" --fd 77
+
+# What was to be printed and could not be is a failure; a reader that left has what it wanted.
+closed() { "$@" >&-; }
+full() { "$@" >/dev/full; }
+for c in version help "replay r.sasstop" "replay r.sasstop --dump" "report r.sasstop"; do
+    status 1 closed "$bin" $c
+    status 1 full "$bin" $c
+done
+"$bin" replay r.sasstop --dump 2>err | head -1 >/dev/null
+check "words for a reader that left: $(cat err)" [ ! -s err ]
+rm -f closed.sasstop
+closed "$bin" run --model synth:tiny --backend cpu --headless --seconds 1 --record closed.sasstop 2>err
+status 0 "$bin" replay closed.sasstop --dump
+check "a summary in the recording: $(cat err)" [ ! -s err ]
+
+head -c 2000 r.sasstop >torn.sasstop
+status 0 "$bin" replay torn.sasstop
+check "no word of a torn recording" grep -q "before it are whole" err
+
 [ -e /dev/nvidia0 ] || status 3 "$bin" run --backend cuda --headless
 
 cat >script <<'END'
