@@ -134,8 +134,11 @@ void svg_pairs(struct buf *out, const struct lab_experiment *x)
     struct lab_result r;
     if (!x->npairs || lab_evaluate(x, &r) != OK) return;
     lab_fill_verdict(x, &r, &v);
-    struct axis a = gain_axis(x, H - 24, 12);
-    open_svg(out, H, "Gain of B over A, pair by pair, with the bar and the noise band");
+    struct axis a = gain_axis(x, H - 8, 12);
+    open_svg(
+        out, H,
+        "Gain of B over A, pair by pair. Blue: A/B with its interval; grey: A against A with the "
+        "noise band; rings: the third kernel; dashes: the bar");
     put_band(out, &a, -100 * v.band, 100 * v.band, "band");
     put_band(out, &a, 100 * v.lo, 100 * v.hi, "interval");
     gain_ticks(out, &a);
@@ -154,9 +157,6 @@ void svg_pairs(struct buf *out, const struct lab_experiment *x)
                    : p->kind[1] == 'A' ? "aa"
                                        : "cc");
     }
-    put_text(
-        out, LEFT, H - 6, "label", "start",
-        "blue: A/B, with its interval; grey: A against A, with the noise band; ring: third kernel");
     close_svg(out);
 }
 
