@@ -174,11 +174,12 @@ static enum status put_end(struct writer *w)
 enum status code_session_write(const char *out, char *const *files, int nfiles, const char *arch)
 {
     struct writer w = {0};
+    if (nfiles > CODE_SESSION_FILES_MAX)
+        return err_set(ERR_USAGE, "%d files, the limit is %d", nfiles, CODE_SESSION_FILES_MAX);
     enum status st = recorder_open(out, &w.rec);
     if (st) return st;
     st = put_hello(&w);
-    for (int i = 0; st == OK && i < nfiles && i < CODE_SESSION_FILES_MAX; i++)
-        st = put_file(&w, files[i], arch);
+    for (int i = 0; st == OK && i < nfiles; i++) st = put_file(&w, files[i], arch);
     if (st == OK) st = put_end(&w);
     enum status closed = recorder_close(w.rec);
     buf_free(&w.frame);
