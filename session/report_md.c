@@ -278,7 +278,7 @@ static enum status put_experiments(const struct session *s, struct buf *out)
 
 static enum status write_md(const struct session *s, struct buf *out)
 {
-    static const char *const first[] = {"sources", "generations", "rows"};
+    static const char *const first[] = {"sources", "generations", "flips", "rows"};
     enum status st = OK;
 
     put_about(s, out);

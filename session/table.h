@@ -54,11 +54,11 @@ struct table_def {
     bool (*keep)(const struct table_ctx *x, uint32_t index);
 };
 
-/* "kernels" (rows of the current generation), "rows" (all generations), "generations", "census"
- * (of the kernel in the query), "stalls" (of the kernel in the query), "sources", "events",
- * "variants", "metrics", "detail" (every figure of the row in the query), "drops", "parity",
- * "experiments", and of the experiment whose index is the query's row (none: the newest) "gates",
- * "pairs", "mechanism". */
+/* "kernels" (rows of the current generation), "rows" (all generations), "generations", "flips"
+ * (what each generation did to its costliest kernel), "census" (of the kernel in the query),
+ * "stalls" (of the kernel in the query), "sources", "events", "variants", "metrics", "detail"
+ * (every figure of the row in the query), "drops", "parity", "experiments", and of the experiment
+ * whose index is the query's row (none: the newest) "gates", "pairs", "mechanism". */
 extern const struct table_def *const tables[];
 extern const uint32_t ntables;
 const struct table_def *table_find(const char *id);

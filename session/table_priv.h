@@ -11,7 +11,7 @@ void cell_value(struct cell *c, struct value v); /* dims what is not there, mark
 void cell_count(struct cell *c, uint64_t n);     /* an exact number, always there */
 
 extern const struct table_def table_kernels, table_rows, table_detail;
-extern const struct table_def table_generations, table_variants, table_parity;
+extern const struct table_def table_generations, table_variants, table_parity, table_flips;
 extern const struct table_def table_census, table_stalls;
 extern const struct table_def table_sources, table_events, table_metrics, table_drops;
 extern const struct table_def table_experiments, table_gates, table_pairs, table_mechanism;

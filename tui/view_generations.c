@@ -1,40 +1,64 @@
 /* Generations: the ledger of flips. Each flip and each restart starts one; their wall clocks stand
- * in one column, so that a variant's runs can be compared over the session. */
+ * in one column, so that a variant's runs can be compared over the session. Where there is room,
+ * below: what each did to the costliest kernel. */
 #include "tui/view.h"
 
 #include <stdio.h>
 
+struct ledger {
+    struct pane list, kernels;
+};
+
 static void generations_init(void *data)
 {
-    pane_init(data, "generations");
-    pane_column(data, "prefill_ratio");
-    ((struct pane *)data)->follow = true;
+    struct ledger *v = data;
+    pane_init(&v->list, "generations");
+    pane_column(&v->list, "prefill_ratio");
+    v->list.follow = true;
+    pane_init(&v->kernels, "flips");
+    pane_column(&v->kernels, "ratio");
 }
 
 static void generations_done(void *data)
 {
-    pane_free(data);
+    struct ledger *v = data;
+    pane_free(&v->list);
+    pane_free(&v->kernels);
 }
 
 static struct pane *generations_pane(void *data)
 {
-    return data;
+    return &((struct ledger *)data)->list;
 }
 
 static void generations_update(struct app *a, void *data)
 {
-    pane_update(data, app_session(a));
+    struct ledger *v = data;
+    pane_update(&v->list, app_session(a));
+    pane_update(&v->kernels, app_session(a));
+    pane_select(&v->kernels, v->list.selected);
+}
+
+/* Rows that the table of kernels takes of `h`: none when the ledger would lose its own. */
+static int kernel_rows(const struct ledger *v, int h)
+{
+    int need = (int)v->list.table.nrows + 3;
+    if (h < 16 || !v->kernels.table.nrows) return 0;
+    return h - need > h / 2 ? h - need : h / 2;
 }
 
 static void generations_draw(struct app *a, void *data, struct area area)
 {
-    const struct pane *p = data;
+    struct ledger *v = data;
     const struct session *s = app_session(a);
-    int below = area.h >= 10 ? 2 : 0;
+    int below = area.h >= 10 ? 2 : 0, h = area.h - below, kernels = kernel_rows(v, h);
 
-    pane_draw(data, &a->canvas, (struct area){area.x, area.y, area.w, area.h - below}, true);
-    if (!below || p->selected >= s->ngenerations) return;
-    const struct generation *g = &s->generations[p->selected];
+    pane_draw(&v->list, &a->canvas, (struct area){area.x, area.y, area.w, h - kernels}, true);
+    if (kernels)
+        pane_draw(&v->kernels, &a->canvas,
+                  (struct area){area.x, area.y + h - kernels, area.w, kernels}, false);
+    if (!below || v->list.selected >= s->ngenerations) return;
+    const struct generation *g = &s->generations[v->list.selected];
     canvas_printf(&a->canvas, 1, area.y + area.h - 1, area.w - 2, ROLE_DIM,
                   "%u timed and %u counted rounds. Parity %s%s%s", g->timed_rounds,
                   g->counted_rounds, g->def.parity, g->def.parity_text[0] ? ": " : "",
@@ -44,7 +68,7 @@ static void generations_draw(struct app *a, void *data, struct area area)
 const struct view_ops generations_ops = {
     .name = "flips",
     .title = "the ledger of flips",
-    .size = sizeof(struct pane),
+    .size = sizeof(struct ledger),
     .init = generations_init,
     .done = generations_done,
     .update = generations_update,
