@@ -1,5 +1,6 @@
 /* "generations", "variants" and "parity": what was flipped to, what could be, and what was checked.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -290,10 +291,13 @@ static void get_check_state(const struct table_ctx *x, uint32_t i, struct cell *
 /* An error measure exists only when outputs were compared. */
 static void error_cell(struct cell *c, const struct msg_parity *p, double v)
 {
-    if (strcmp(p->state, "ok") == 0 || strcmp(p->state, "failed") == 0)
-        cell_text(c, "%.2e", v);
-    else
+    bool compared = strcmp(p->state, "ok") == 0 || strcmp(p->state, "failed") == 0;
+    if (!compared)
         cell_value(c, value_missing(VALUE_UNAVAILABLE, "no output was compared"));
+    else if (isnan(v))
+        cell_value(c, value_missing(VALUE_UNAVAILABLE, "this check does not give it"));
+    else
+        cell_text(c, "%.2e", v);
 }
 
 static void get_check_nmse(const struct table_ctx *x, uint32_t i, struct cell *c)
