@@ -68,6 +68,7 @@ int main(int argc, char **argv)
     fill_standard_streams();
     setlocale(LC_CTYPE, "");
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file as long as is allowed is told as an error of its write */
     opterr = 0;
     return flush_output(dispatch(argc, argv));
 }

@@ -1,0 +1,91 @@
+#!/bin/sh
+# Hard use: signals to the screen, an engine that stops answering, deaths in a row, a full disk, keys
+# held down, storms of sizes, leaving while the model loads, a prompt of a megabyte.
+. "$(dirname "$0")/lib_tui.sh"
+
+run="'$bin' run --model synth:tiny --backend cpu --threads 2"
+
+for sig in TERM INT HUP; do
+    start 80x24 "$run --record $sig.sasstop"
+    wait_for " n " || done_here
+    pid=$(engine_pid)
+    kill -$sig "$(child_named "$(pane_pid)" sasstop)"
+    wait_for "STATUS=0"
+    check "stty differs after $sig" cmp -s "$tmp/before" "$tmp/after"
+    check "the engine outlived $sig" wait_gone "$pid" 5
+    "$bin" replay "$tmp/$sig.sasstop" --dump >/dev/null 2>"$tmp/err"
+    check "the recording is torn after $sig: $(cat "$tmp/err")" [ ! -s "$tmp/err" ]
+done
+
+# Stopped, not dead: no progress is a hang.
+start 100x30 "$run --bench pp8,tg4"
+wait_for " n " || done_here
+pid=$(engine_pid)
+kill -STOP "$pid"
+wait_for "made no progress and was ended" 20
+check "a stopped engine is still there" wait_gone "$pid" 5
+wait_for "now    g2" 20
+
+# Three deaths with no rounds between them end it; the screen stays.
+start 100x30 "$run --record deaths.sasstop"
+wait_for " n " || done_here
+for n in 1 2 3; do
+    tries=200
+    while [ $tries -gt 0 ] && pid=$(engine_pid) && { [ -z "$pid" ] || [ "$pid" = "${last:-}" ]; }; do
+        tries=$((tries - 1))
+        sleep 0.1
+    done
+    last=$pid
+    kill -KILL "$pid"
+done
+wait_for "three deaths in a row" 20
+keys e
+wait_for "exported"
+keys q
+wait_for "STATUS=1"
+check "stty differs after three deaths" cmp -s "$tmp/before" "$tmp/after"
+
+# The disk is full: recording stops with words, the session goes on.
+start 100x30 "(ulimit -f 16; exec $run --bench pp4,tg2 --record full.sasstop)"
+wait_for " n " || done_here
+tries=300
+while [ $tries -gt 0 ] && ! screen | grep -qE "recording (stopped|ended|failed)|too large"; do
+    tries=$((tries - 1))
+    sleep 0.1
+done
+check "no word of a full disk: $(screen | tail -3)" [ $tries -gt 0 ]
+wait_for "wall clock"
+keys q
+wait_for "STATUS="
+"$bin" report "$tmp/full.sasstop" >"$tmp/full.md" 2>/dev/null
+check "a recording up to a full disk doesn't open" [ -s "$tmp/full.md" ]
+
+# Keys held down, pausing amid a flip, sizes that storm.
+start 90x25 "$run"
+wait_for " n " || done_here
+keys v v v v k k v V K v k Space v k Space R
+for size in 40x10 200x60 10x3 1x1 300x80 81x24 120x40; do
+    keys v
+    tmux -S "$sock" resize-window -x "${size%x*}" -y "${size#*x}" 2>/dev/null
+done
+keys Escape Escape
+keys 1
+wait_for "wall clock"
+keys q
+wait_for "STATUS=0"
+
+# Leaving while the model loads.
+start 80x24 "$run"
+keys q
+wait_for "STATUS=0"
+check "stty differs after leaving early" cmp -s "$tmp/before" "$tmp/after"
+
+# No engine, or one that is none.
+printf 'nothing\n' >"$tmp/none"
+chmod 755 "$tmp/none"
+for e in /nonexistent "$tmp" "$tmp/none" "$tmp/r.txt"; do
+    SASSTOP_ENGINE=$e "$bin" run --headless --seconds 1 </dev/null >"$tmp/out" 2>"$tmp/err"
+    check "status $? of engine $e" [ $? != 0 ]
+    check "not one line for engine $e: $(cat "$tmp/err")" [ "$(wc -l <"$tmp/err")" = 1 ]
+done
+done_here
