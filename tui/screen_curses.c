@@ -55,6 +55,14 @@ enum status screen_open(void)
                        term ? term : "");
     }
     set_term(screen);
+    const char *place = tigetstr("cup");
+    if (!place || place == (const char *)-1) {
+        screen_close();
+        return err_set(ERR_UNAVAILABLE,
+                       "terminal type '%s' can't place its cursor; try TERM=xterm-256color, or "
+                       "`sasstop run --headless`",
+                       getenv("TERM"));
+    }
     cbreak();
     noecho();
     nonl();

@@ -80,6 +80,14 @@ keys q
 wait_for "STATUS=0"
 check "stty differs after leaving early" cmp -s "$tmp/before" "$tmp/after"
 
+# Terminals that can't draw are refused.
+for t in "" nosuch dumb; do
+    start 80x24 "TERM=$t $run"
+    wait_for "STATUS=3"
+    check "no words for TERM=$t" sh -c "tmux -S '$sock' capture-pane -p | grep -q 'sasstop: terminal type'"
+    check "stty differs after TERM=$t" cmp -s "$tmp/before" "$tmp/after"
+done
+
 # No engine, or one that is none.
 printf 'nothing\n' >"$tmp/none"
 chmod 755 "$tmp/none"
