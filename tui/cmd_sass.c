@@ -130,7 +130,7 @@ static enum status run(struct options *o)
         if (regcomp(&o->re, o->kernel, REG_EXTENDED | REG_NOSUB))
             return complain(
                 OK, err_set(ERR_USAGE, "'%s' is not a regular expression", sass_safe(o->kernel)));
-        o->have_re = true;
+        o->have_re = j.narrowed = true;
     }
     if (o->format && o->format->begin) st = complain(OK, o->format->begin(&j));
     for (int i = 0; st == OK && i < o->nfiles; i++) {

@@ -2,7 +2,8 @@
  * Job: `sasstop sass --expect F`: hold a file's rules against every kernel that they are about.
  *
  * Invariants: one line a rule; the last line has the counts; a rule whose kernel is missing on an
- * arch that was read is off, so that a renamed kernel can't pass unseen.
+ * arch that was read is off, so that a renamed kernel can't pass unseen; where the user asked for
+ * some kernels only, rules about others are skipped.
  */
 #include "sass_view/expect.h"
 #include "tui/cmd_sass_print.h"
@@ -81,16 +82,18 @@ static bool was_read(const struct sass_expect *x, const struct expect_section *s
     return s->narchs == 0;
 }
 
-static void print_missing(struct sass_expect *x)
+static void print_missing(struct sass_expect *x, bool narrowed)
 {
     for (unsigned i = 0; i < x->set.nsections; i++) {
         const struct expect_section *s = &x->set.sections[i];
-        struct expect_result r = {.state = was_read(x, s) ? EXPECT_OFF : EXPECT_SKIPPED};
+        bool off = !narrowed && was_read(x, s);
+        struct expect_result r = {.state = off ? EXPECT_OFF : EXPECT_SKIPPED};
         if (x->met[i]) continue;
         printf("%s\n", sass_safe(s->kernel));
         snprintf(r.text, sizeof r.text, "line %u: %s", s->line,
-                 r.state == EXPECT_OFF ? "no kernel of that name in these files"
-                                       : "none of its archs in these files");
+                 off        ? "no kernel of that name in these files"
+                 : narrowed ? "not among the kernels asked for"
+                            : "none of its archs in these files");
         print_result(x, &r);
     }
 }
@@ -98,7 +101,7 @@ static void print_missing(struct sass_expect *x)
 static enum status expect_end(struct sass_job *j)
 {
     struct sass_expect *x = j->expect;
-    print_missing(x);
+    print_missing(x, j->narrowed);
     printf(
         "%s: %u held, %u off, %u unknown, %u skipped; retry conditions: %u reopened, %u closed\n",
         sass_safe(x->path), x->n[EXPECT_HELD], x->n[EXPECT_OFF], x->n[EXPECT_UNKNOWN],

@@ -21,6 +21,7 @@ struct sass_job {
     size_t shown; /* kernels */
     cJSON *json;  /* the array under construction, or NULL */
     const char *expect_path;
+    bool narrowed;              /* only some kernels were asked for */
     struct sass_expect *expect; /* of --expect; freed by the command */
 };
 
@@ -42,8 +43,8 @@ void sass_expect_free(struct sass_expect *x); /* NULL is fine */
 /* Before printing: a reader that goes away (head, a pager) ends the program without a complaint. */
 void sass_start_output(void);
 
-/* One line on stderr: the message of this thread, in which a file's names may stand, without control
- * characters. */
+/* One line on stderr: the message of this thread, in which a file's names may stand, without
+ * control characters. */
 void sass_complain(const char *command);
 
 /* Printable ASCII only, at most 255 characters; the text lives until the next call. */
