@@ -1,7 +1,7 @@
 #!/bin/sh
 # Live, whole and exact SM% and instructions of our own session against Nsight Compute, for three Q4_K
 # GEMMs at their model shapes, the Q6_K GEMM and prefill attention. One table, then checks:
-# instructions equal ncu's, exact SM% lies within 2 points of it. OUT=DIR keeps what was recorded.
+# instructions equal ncu's, exact SM% lies within 2 points of it. RESULTS=DIR keeps what was recorded.
 set -u
 cd "$(dirname "$0")/../.."
 B="${B:-build}"
@@ -11,8 +11,8 @@ command -v python3 >/dev/null || skip "no python3 to read the reports"
 NCU="${NCU:-$(command -v ncu || ls /usr/local/cuda*/bin/ncu 2>/dev/null | head -1)}"
 [ -n "$NCU" ] || skip "no ncu; set NCU to the program"
 "$B/sasstop-engine" --doctor >/dev/null 2>&1 || skip "no GPU counters here (sasstop doctor says why)"
-dir="${OUT:-$(mktemp -d)}"
-[ -n "${OUT:-}" ] || trap 'rm -rf "$dir"' EXIT
+dir="${RESULTS:-$(mktemp -d)}"
+[ -n "${RESULTS:-}" ] || trap 'rm -rf "$dir"' EXIT
 work="--model synth:llama3-8b --bench pp512,tg2"
 metrics=sm__throughput.avg.pct_of_peak_sustained_elapsed,smsp__inst_executed.sum,sm__cycles_active.avg,gpu__time_duration.sum
 for v in ${VARIANTS:-narrow wide nb}; do
