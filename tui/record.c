@@ -134,7 +134,10 @@ enum status record_start(struct app *a, const char *path)
     else
         free_name(a, ".sasstop");
     enum status st = recorder_open(a->record_path, &a->recorder);
-    if (st != OK) return st;
+    if (st != OK) {
+        a->record_path[0] = 0; /* nothing is recorded there */
+        return st;
+    }
     if (a->backlog.len) st = write_backlog(a, a->live.session.t_ns);
     if (st != OK) {
         lost_recording(a);

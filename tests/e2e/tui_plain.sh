@@ -56,7 +56,10 @@ closed "$bin" run --model synth:tiny --backend cpu --headless --seconds 1 --reco
 status 0 "$bin" replay closed.sasstop --dump
 check "a summary in the recording: $(cat err)" [ ! -s err ]
 
-head -c 2000 r.sasstop >torn.sasstop
+status 1 "$bin" run --headless --seconds 1 --record /nosuch/r.sasstop
+check "a recording that failed is named as one" [ "$(grep -c recorded out)" = 0 ]
+
+head -c -5 r.sasstop >torn.sasstop
 status 0 "$bin" replay torn.sasstop
 check "no word of a torn recording" grep -q "before it are whole" err
 
