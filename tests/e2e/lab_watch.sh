@@ -51,6 +51,7 @@ until_line() { # until_line PATTERN COUNT: the watcher has said it so often
     done
 }
 echo "kernel" >$src
+: >watch.txt # until_line may look before the watcher opens it
 "$program" watch nb:8 >watch.txt 2>err &
 pid=$!
 until_line '^watching' 1; check "it watches" $?

@@ -62,6 +62,16 @@ wait_gone() {
     done
     return 1
 }
+# wait_grown FILE BYTES SECONDS: the file is larger than that.
+wait_grown() {
+    tries=$(($3 * 10))
+    while [ $tries -gt 0 ]; do
+        [ "$(stat -c %s "$1" 2>/dev/null || echo 0)" -gt "$2" ] && return 0
+        tries=$((tries - 1))
+        sleep 0.1
+    done
+    return 1
+}
 ok() { passed=$((passed + 1)); }
 bad() {
     failed=$((failed + 1))

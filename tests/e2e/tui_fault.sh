@@ -29,6 +29,7 @@ check "no restart in the recording" grep -q '^GENERATION.*reason="restart"' "$tm
 # The screen itself is killed: the engine sees end of file and leaves; the recording opens.
 start 80x24 "'$bin' run --model synth:tiny --backend cpu --record cut.sasstop"
 wait_for " n " || done_here
+check "no chunk was ever written" wait_grown "$tmp/cut.sasstop" 16 10 # more than the file's header
 pid=$(engine_pid)
 kill -KILL "$(child_named "$(pane_pid)" sasstop)"
 check "the engine outlived a killed screen" wait_gone "$pid" 5
