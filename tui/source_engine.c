@@ -60,6 +60,7 @@ struct engine_source {
     uint32_t load_done;
     bool busy;                /* parity, load or counters: allowed to take longer */
     char variant[48], kd[12]; /* for the next start; "" = as asked on the command line */
+    struct msg_command flip;  /* taken by the child and not answered yet; verb "" = none */
     char words[320];
 };
 
@@ -105,6 +106,7 @@ static enum status start(struct engine_source *e)
     e->state = ENGINE_RUNS;
     e->eof = e->reaped = e->saw_fault = e->saw_bye = e->worked = e->hanging = e->killed = false;
     e->rounds = 0;
+    e->flip.verb[0] = 0;
     e->lines = 0;
     e->in_pos = e->out_pos = e->line_len = 0;
     buf_reset(&e->in);
@@ -124,12 +126,17 @@ static void choose_good(struct engine_source *e, struct msg_fault *f)
     const struct generation *g = session_current(s);
 
     if (!g) return;
-    snprintf(f->family, sizeof f->family, "%s", g->def.family);
-    snprintf(f->variant, sizeof f->variant, "%s", g->def.variant);
-    f->kd = g->def.kd;
-    uint32_t kd;
-    if (restart_choose(s, e->variant, sizeof e->variant, &kd))
-        snprintf(e->kd, sizeof e->kd, "%u", kd);
+    /* Amid a flip it is the new one that failed its check: what ran is still good. */
+    bool amid = e->flip.verb[0] && e->flip.variant[0] && e->flip.kd;
+    uint32_t kd = g->def.kd;
+    snprintf(f->family, sizeof f->family, "%s", amid ? e->flip.family : g->def.family);
+    snprintf(f->variant, sizeof f->variant, "%s", amid ? e->flip.variant : g->def.variant);
+    f->kd = amid ? e->flip.kd : kd;
+    if (amid && !strcmp(g->def.family, "q4k_gemm")) /* --variant names one of q4k_gemm */
+        snprintf(e->variant, sizeof e->variant, "%s", g->def.variant);
+    else if (amid || !restart_choose(s, e->variant, sizeof e->variant, &kd))
+        return;
+    snprintf(e->kd, sizeof e->kd, "%u", kd);
 }
 
 static const char *death_kind(struct engine_source *e, struct msg_fault *f, char *how, size_t size)
@@ -235,6 +242,8 @@ static void observe(struct engine_source *e, const struct frame *f)
 {
     struct msg_round round;
     struct msg_progress progress;
+    struct msg_command command;
+    struct msg_reply reply;
     struct msg_bye bye;
 
     switch (f->type) {
@@ -261,6 +270,14 @@ static void observe(struct engine_source *e, const struct frame *f)
             return;
         e->load_done = progress.done;
         snprintf(e->load_phase, sizeof e->load_phase, "%s", progress.phase);
+        break;
+    case FRAME_COMMAND:
+        if (proto_decode(f, &command, sizeof command) == OK && !strcmp(command.verb, "flip"))
+            e->flip = command;
+        break;
+    case FRAME_REPLY:
+        if (proto_decode(f, &reply, sizeof reply) == OK && !strcmp(reply.verb, "flip"))
+            e->flip.verb[0] = 0;
         break;
     case FRAME_ROUND:
         if (proto_decode(f, &round, sizeof round) != OK) break;
