@@ -29,6 +29,16 @@ NVCC     ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v 
 ARCHS    ?= 90a 121
 NVFLAGS  := -cubin -O3 -std=c++17 -I.
 
+# Packages come before anything is compiled, also with -j, which is the default.
+ifneq ($(filter-out clean help format deps,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(shell sh tools/deps.sh >&2 && echo ok),ok)
+$(error packages are missing: see the line above)
+endif
+endif
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
+endif
+
 FOLDERS  := base sass_view kernels cupti session engine tui
 # Programs' main files stay out of the archives.
 MAINS    := tui/main.c engine/main.c kernels/kcheck_main.c
@@ -53,11 +63,7 @@ TESTLIB    := $(B)/libtestlib.a
 .SECONDARY:
 .PHONY: all run test test-asan test-gpu accept help clean deps cubins cubins-all model bench format loc docs
 
-all: deps-check $(B)/sasstop $(B)/sasstop-engine $(B)/kcheck cubins ## programs and cubins
-
-deps-check:
-	@sh tools/deps.sh
-.PHONY: deps-check
+all: $(B)/sasstop $(B)/sasstop-engine $(B)/kcheck cubins ## programs and cubins
 
 cubins: $(CUBINS) ## kernels for ARCHS (default: 90a 121)
 ifeq ($(NVCC),)
