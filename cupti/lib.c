@@ -234,6 +234,6 @@ void cupti_close(struct cupti_lib *lib)
 {
     if (!lib) return;
     if (lib->subscriber && lib->unsubscribe) lib->unsubscribe(lib->subscriber);
-    if (!lib->attached && !lib->subscriber && lib->handle) dlclose(lib->handle);
+    /* Never unloaded: its threads may still run, and its C++ runtime keeps memory until the end. */
     free(lib);
 }

@@ -4,8 +4,8 @@
  * One struct cupti_lib a process, made by cupti_open() and shared by all sources. cupti_open() only
  * loads and binds: it needs no GPU and leaves the process as it was. cupti_attach() is what touches
  * the GPU side, once, after cuInit: subscribe, profiler initialise, chip name. The library is never
- * unloaded once attached (CUPTI's own threads may still run); cupti_close() then only frees the
- * struct.
+ * unloaded (its threads may still run, its C++ runtime keeps memory); cupti_close() frees the
+ * struct alone.
  *
  * Any thread may read the struct after cupti_attach(). A process that must be timed clean is one
  * that never called cupti_open().

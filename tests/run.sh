@@ -6,6 +6,7 @@ set -u
 cd "$(dirname "$0")/.."
 export B="${B:-build}" LC_ALL=C.UTF-8 CMOCKA_MESSAGE_OUTPUT=TAP SASSTOP_TEST=1
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1}"
+export LSAN_OPTIONS="suppressions=$PWD/tests/lsan.supp:print_suppressions=0"
 passed=0 failed=0 skipped=0 bad=""
 log=$B/test-logs
 mkdir -p "$log"

@@ -411,7 +411,6 @@ static struct value ratio_beside_a_control(const char *reason, const char *famil
     struct msg_kernel_def k = {.kernel = 1, .name = "gemv"};
     struct msg_row_def row = {.row = 1, .kernel = 1, .generation = 1, .phase = "decode"};
     assert_non_null(s);
-    assert_int_equal(session_init(s), OK);
     lab_start(s);
     strcpy(k.family, family);
     lab_apply(s, FRAME_KERNEL_DEF, &k);

@@ -264,7 +264,6 @@ static void summary_says_the_whole_reason(void **state)
     (void)state;
     struct session *s = calloc(1, sizeof *s);
     assert_non_null(s);
-    assert_int_equal(session_init(s), OK);
     lab_start(s);
     lab_source(s, "pc", "unavailable",
                "the driver keeps counters for administrators; set the module option that frees "
