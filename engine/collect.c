@@ -188,6 +188,7 @@ void collect_close(struct collect *c)
     c->e->cupti = NULL;
     free(c->launches);
     free(c->exacts);
+    heat_drop(c);
     free(c->stalls);
     free(c->w.samples);
     free(c->w.spans);

@@ -17,8 +17,9 @@ enum {
     COLLECT_EXACTS = 4096, /* (row, metric) pairs of one range round */
     COLLECT_STALL_KERNELS = 64,
     COLLECT_REASONS = 48,
-    COLLECT_FRAME_BYTES = 60000, /* of spans or samples in one frame */
-    COLLECT_PM_NS = 20000,       /* PM sampling period */
+    COLLECT_HEAT_INSNS = 64 << 10, /* instructions of one PC window, over all kernels */
+    COLLECT_FRAME_BYTES = 60000,   /* of spans or samples in one frame */
+    COLLECT_PM_NS = 20000,         /* PM sampling period */
 };
 
 /* A launch of the running pass; its tag is its index + 1. */
@@ -33,11 +34,19 @@ struct exact_sum {
     double sum;
 };
 
+/* PC samples of one instruction in a window; by[] goes with the kernel's reasons. */
+struct heat_pc {
+    uint64_t samples, not_issued;
+    uint32_t by[COLLECT_REASONS];
+};
+
 struct stall_kernel {
     uint32_t kernel;
     uint64_t samples;
     uint32_t nreasons;
     struct stall_item reasons[COLLECT_REASONS];
+    struct heat_pc *pcs; /* by offset / 16; NULL until one has samples */
+    uint32_t npcs;
 };
 
 struct window_sample {
@@ -88,7 +97,7 @@ struct collect {
     struct exact_sum *exacts;
     uint32_t nexacts;
     struct stall_kernel *stalls;
-    uint32_t nstalls;
+    uint32_t nstalls, heat_insns; /* heat_insns: sum of the kernels' npcs */
     uint64_t stall_other, stall_dropped, stall_unnamed;
 
     pthread_mutex_t lock;
@@ -123,6 +132,10 @@ struct counter_sink collect_sink(struct collect *c);
 void collect_send_state(struct collect *c, const struct counter_state *s);
 void collect_send_exacts(struct collect *c);
 void collect_send_stalls(struct collect *c);
+/* collect_heat.c: samples by instruction. The launching thread's, like the rest of PC sampling. */
+struct heat_pc *heat_at(struct collect *c, struct stall_kernel *k, uint64_t pc); /* NULL: no room */
+void collect_send_heat(struct collect *c, const struct stall_kernel *k);    /* a PC_HEAT frame */
+void heat_drop(struct collect *c);                                          /* all kernels' */
 const char *collect_label(const struct collect *c, enum counter_role role); /* "synth" or its own */
 
 /* collect_window.c: PM windows. */

@@ -99,7 +99,8 @@ static struct stall_kernel *stall_kernel(struct collect *c, const char *function
     return &c->stalls[i];
 }
 
-static void add_reason(struct stall_kernel *k, const struct counter_stall *s)
+/* `at`: the instruction, NULL when it is past the limit. */
+static void add_reason(struct stall_kernel *k, struct heat_pc *at, const struct counter_stall *s)
 {
     uint32_t i = 0;
     while (i < k->nreasons && strcmp(k->reasons[i].reason, s->reason)) i++;
@@ -112,15 +113,20 @@ static void add_reason(struct stall_kernel *k, const struct counter_stall *s)
     k->reasons[i].samples += s->samples;
     k->reasons[i].not_issued += s->not_issued;
     k->samples += s->samples;
+    if (!at) return;
+    at->by[i] += s->samples;
+    at->samples += s->samples;
+    at->not_issued += s->not_issued;
 }
 
 static void on_pc(void *user, const struct counter_pc *p)
 {
     struct collect *c = user;
     struct stall_kernel *k = stall_kernel(c, p->function);
+    struct heat_pc *at = k ? heat_at(c, k, p->pc) : NULL;
     for (unsigned i = 0; i < p->n; i++) {
         if (k)
-            add_reason(k, &p->stalls[i]);
+            add_reason(k, at, &p->stalls[i]);
         else
             c->stall_other += p->stalls[i].samples;
     }
@@ -144,6 +150,7 @@ void collect_send_stalls(struct collect *c)
             pack_stall(&b, k->reasons[r].reason, k->reasons[r].samples, k->reasons[r].not_issued);
         m.reasons = (struct blob){b.data, (uint32_t)b.len};
         if (!b.failed) emit_send(c->e->emit, FRAME_STALLS, &m);
+        collect_send_heat(c, k);
     }
     if (c->stall_other)
         emit_log(c->e->emit, 0, "PC sampling: %llu samples were of no kernel of this engine",
@@ -154,6 +161,7 @@ void collect_send_stalls(struct collect *c)
                  "or some whose first run no window of it saw",
                  (unsigned long long)c->stall_unnamed,
                  (unsigned long long)(named + c->stall_unnamed));
+    heat_drop(c);
     c->nstalls = 0;
     c->stall_other = c->stall_dropped = c->stall_unnamed = 0;
     buf_free(&b);

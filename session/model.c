@@ -60,6 +60,7 @@ void session_free(struct session *s)
     free(s->kernels);
     free(s->rows);
     free(s->stalls);
+    heat_free(s);
     free(s->generations);
     free(s->parities);
     free(s->modules);

@@ -22,6 +22,9 @@ enum {
     MAX_ROW_METRICS = 65536, /* over all rows */
     MAX_CENSUS_ITEMS = 1024, /* a kernel */
     MAX_STALLS = 4096,
+    MAX_HEATS = 1024,           /* (kernel, generation) pairs with samples by instruction */
+    MAX_HEAT_INSNS = 256 << 10, /* over all of them */
+    HEAT_REASONS = 4,           /* told apart at one instruction; later ones are counted */
     MAX_PARITIES = 1024,
     MAX_MODULES = 256,
     MAX_MODULE_BYTES = 64 << 20, /* over all modules */
@@ -62,6 +65,26 @@ struct kernel_stalls {
     uint64_t samples, dropped;
     struct stall_sum reasons[MAX_REASONS];
     uint32_t nreasons;
+};
+
+/* PC samples of one instruction; reason[i] is an index into the kernel's reasons. Each window gives
+ * the instruction's top reason alone, so by[] is a lower bound. */
+struct heat_insn {
+    uint64_t samples, not_issued;
+    uint64_t by[HEAT_REASONS];
+    uint8_t reason[HEAT_REASONS], nreasons;
+};
+
+/* Of one kernel in one generation, summed over windows. insns[] is by offset / 16 and reaches to
+ * the last instruction that had a sample. */
+struct kernel_heat {
+    uint32_t kernel, generation; /* index into kernels[], number of generation */
+    char source[16];
+    uint64_t samples; /* of the whole kernel */
+    char reasons[MAX_REASONS][40];
+    uint32_t nreasons;
+    struct heat_insn *insns;
+    uint32_t ninsns, cap;
 };
 
 /* Live figure of a metric on a row: steady = samples wholly inside one launch; whole = samples
@@ -147,6 +170,8 @@ struct session {
     uint32_t nrows;
     struct kernel_stalls *stalls;
     uint32_t nstalls, cap_stalls;
+    struct kernel_heat *heats;
+    uint32_t nheats, heat_insns;    /* heat_insns: room taken by all of them */
     struct generation *generations; /* [i].def.generation counts up */
     uint32_t ngenerations;
     struct msg_metric_def metrics[MAX_METRICS];
@@ -211,6 +236,11 @@ const struct generation *session_generation(const struct session *s, uint32_t ge
 const struct msg_metric_def *session_metric(const struct session *s, const char *key);
 const struct kernel_stalls *session_stalls(const struct session *s, uint32_t kernel,
                                            uint32_t generation);
+/* PC samples by instruction; NULL: PC sampling has not seen the kernel in that generation. */
+const struct kernel_heat *session_heat(const struct session *s, uint32_t kernel,
+                                       uint32_t generation);
+/* The reason that most of an instruction's samples are known to be of, and how many; "" = none. */
+const char *heat_top(const struct kernel_heat *h, uint32_t insn, uint64_t *samples);
 const struct module *session_module(const struct session *s, uint64_t cubin_hash); /* whole ones */
 const struct msg_source *session_source(const struct session *s, const char *name);
 struct lab_experiment *session_experiment(const struct session *s, uint32_t number);

@@ -21,6 +21,10 @@ enum status fold_round(struct session *s, const struct frame *f, const union msg
 enum status fold_span_agg(struct session *s, const struct frame *f, const union msg_any *m);
 enum status fold_counter(struct session *s, const struct frame *f, const union msg_any *m);
 enum status fold_stalls(struct session *s, const struct frame *f, const union msg_any *m);
+/* model_heat.c */
+enum status fold_pc_heat(struct session *s, const struct frame *f, const union msg_any *m);
+void heat_free(struct session *s);
+
 enum status fold_text(struct session *s, const struct frame *f, const union msg_any *m);
 enum status fold_progress(struct session *s, const struct frame *f, const union msg_any *m);
 enum status fold_clocks(struct session *s, const struct frame *f, const union msg_any *m);

@@ -147,3 +147,25 @@ bool unpack_stall(struct rd *r, struct stall_item *s)
     s->not_issued = rd_varint(r);
     return !r->bad;
 }
+
+void pack_heat(struct buf *b, const struct heat_item *h)
+{
+    buf_varint(b, h->index);
+    buf_varint(b, h->samples);
+    buf_varint(b, h->not_issued);
+    buf_str8(b, h->reason);
+    buf_varint(b, h->top);
+}
+
+bool unpack_heat(struct rd *r, struct heat_item *h)
+{
+    if (rd_left(r) == 0) return false;
+    uint64_t index = rd_varint(r);
+    if (index >= HEAT_INSNS_MAX) r->bad = true;
+    h->index = r->bad ? 0 : (uint32_t)index;
+    h->samples = rd_varint(r);
+    h->not_issued = rd_varint(r);
+    rd_str8(r, h->reason, sizeof h->reason);
+    h->top = rd_varint(r);
+    return !r->bad;
+}

@@ -48,4 +48,15 @@ struct stall_item {
 void pack_stall(struct buf *b, const char *reason, uint64_t samples, uint64_t not_issued);
 bool unpack_stall(struct rd *r, struct stall_item *s);
 
+/* Instruction `index` of a kernel's code (its offset / 16). The reason is the one with the most
+ * samples apart from `selected`, which is no stall; "" when there is none. */
+enum { HEAT_INSNS_MAX = 8192 };
+struct heat_item {
+    uint32_t index; /* below HEAT_INSNS_MAX: anything else is garbled */
+    uint64_t samples, not_issued, top;
+    char reason[40];
+};
+void pack_heat(struct buf *b, const struct heat_item *h);
+bool unpack_heat(struct rd *r, struct heat_item *h);
+
 #endif

@@ -1,10 +1,12 @@
 /*
  * Listing: the machine code of the selected kernel. Jumps as arrows in the margin, loops by depth,
- * control fields, source lines when the cubin has a line table; the keys are perf annotate's.
+ * control fields, PC samples when the session has some of the kernel, source lines when the cubin
+ * has a line table; the keys are perf annotate's.
  */
 #include "sass_view/vendor.h"
 #include "tui/code.h"
 #include "tui/listing.h"
+#include "tui/listing_heat.h"
 #include "tui/source_text.h"
 #include "tui/view.h"
 
@@ -12,7 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JUMPS_KEPT = 32, ARROWS_W = 6, ADDRESS_W = 12, SOURCE_W = 8, WORDS_FROM_H = 12 };
+enum {
+    JUMPS_KEPT = 32,
+    ARROWS_W = 6,
+    ADDRESS_W = 12,
+    SOURCE_W = 8,
+    WORDS_FROM_H = 12,
+    SAMPLES_FROM_H = 14
+};
 
 struct listing_view {
     struct code code;
@@ -27,6 +36,7 @@ struct listing_view {
     struct source_text source;
     struct vendor_text vendor; /* shown instead of our text while it has lines */
     bool own_text;             /* the user, or a script, wants ours */
+    struct listing_heat heat;  /* points into the session: good from update to draw */
 };
 
 static void listing_init(void *data)
@@ -88,11 +98,18 @@ static int32_t insn_here(const struct listing_view *v)
     return -1;
 }
 
-/* The first tensor instruction of the hot loop, else its head. No counter gives samples by
- * instruction, so the loop's structure decides. */
+/* The hottest instruction by samples. Without any the loop's structure decides: the first tensor
+ * instruction of the hot loop, else its head. */
 static void go_hottest(struct app *a, struct listing_view *v)
 {
     const struct flow *f = &v->code.flow;
+    struct listing_heat heat = heat_find(app_session(a), app_row(a), f);
+    if (heat.hottest >= 0) {
+        v->at = row_of(v, heat.hottest);
+        app_say(a, ROLE_TEXT, "the hottest instruction: %.1f %% of %llu samples",
+                heat_pct(&heat, (uint32_t)heat.hottest), (unsigned long long)heat.of->samples);
+        return;
+    }
     if (f->hot < 0) {
         app_say(a, ROLE_DIM, "this kernel has no loop");
         return;
@@ -155,12 +172,14 @@ static void listing_update(struct app *a, void *data)
         if (v->code.ok) {
             make_rows(v);
             load_vendor(a, v);
-            if (v->code.flow.hot >= 0)
-                v->at = row_of(v, v->code.flow.loops[v->code.flow.hot].head / INSN_BYTES);
+            int32_t hot = heat_find(app_session(a), app_row(a), &v->code.flow).hot;
+            if (hot >= 0) v->at = row_of(v, v->code.flow.loops[hot].head / INSN_BYTES);
             v->top = v->at > 4 ? v->at - 4 : 0;
         }
     }
-    if (v->code.ok) find_typed(a, v);
+    if (!v->code.ok) return;
+    v->heat = heat_find(app_session(a), app_row(a), &v->code.flow);
+    find_typed(a, v);
 }
 
 /* ---- drawing ---- */
@@ -172,13 +191,24 @@ static int draw_head(struct app *a, const struct listing_view *v, struct area ar
     struct canvas *c = &a->canvas;
     canvas_printf(c, 1, area.y, area.w - 2, ROLE_ACCENT | STYLE_BOLD, "%s", s->kernel);
     int x = 3 + text_columns(s->kernel);
-    char hot[64] = "no loop";
-    if (f->hot >= 0)
-        snprintf(hot, sizeof hot, "hot loop %x-%x, %u instructions", f->loops[f->hot].head,
-                 f->loops[f->hot].last, f->loops[f->hot].insns);
+    char hot[64] = "no loop", text[400];
+    if (v->heat.hot >= 0) {
+        const struct flow_loop *l = &f->loops[v->heat.hot];
+        snprintf(hot, sizeof hot, "hot loop %x-%x, %u instructions", l->head, l->last, l->insns);
+    }
     canvas_printf(c, x, area.y, area.w - x - 1, ROLE_TEXT, "%s, %u instructions, %d regs, %s",
                   s->arch, s->total, s->regs, hot);
+    int used = 1;
+    if (area.h >= SAMPLES_FROM_H) {
+        heat_line(&v->heat, text, sizeof text);
+        canvas_text(c, 1, area.y + used++, area.w - 2, v->heat.of ? ROLE_TEXT : ROLE_DIM, text);
+    }
+    area.y += used - 1;
     int cx = area.x + 1 + ARROWS_W;
+    if (v->heat.of) {
+        canvas_text(c, cx, area.y + 1, area.w - cx, ROLE_HEAD, " heat");
+        cx += HEAT_W;
+    }
     canvas_text(c, cx, area.y + 1, area.w - cx, ROLE_HEAD, "   addr  d");
     cx += ADDRESS_W;
     if (!v->no_control) {
@@ -186,7 +216,7 @@ static int draw_head(struct app *a, const struct listing_view *v, struct area ar
         cx += CONTROL_W;
     }
     canvas_text(c, cx, area.y + 1, area.w - cx, ROLE_HEAD, "instruction");
-    return 2;
+    return used + 1;
 }
 
 static void draw_source(struct app *a, struct listing_view *v, int x, int y, int w, uint32_t row)
@@ -206,8 +236,13 @@ static void draw_insn(struct app *a, const struct listing_view *v, int x, int y,
     const struct flow *f = &v->code.flow;
     const struct insn *in = &f->insns[i];
     int depth = f->insn_loop[i] < 0 ? 0 : f->loops[f->insn_loop[i]].depth;
-    bool hot = f->hot >= 0 && flow_in_loop(f, f->insn_loop[i], f->hot);
+    bool hot = v->heat.hot >= 0 && flow_in_loop(f, f->insn_loop[i], v->heat.hot);
     char text[200];
+    if (v->heat.of) {
+        heat_draw(c, x, y, w, &v->heat, (uint32_t)i);
+        x += HEAT_W;
+        w -= HEAT_W;
+    }
     canvas_printf(c, x, y, w, f->padding[i] ? ROLE_DIM : ROLE_TEXT, "%7x", in->offset);
     if (depth)
         canvas_printf(c, x + 9, y, w - 9, hot ? ROLE_WARN : ROLE_DIM, "%d%s", depth,
@@ -229,13 +264,14 @@ static void draw_insn(struct app *a, const struct listing_view *v, int x, int y,
 static void draw_words(struct app *a, const struct listing_view *v, struct area area, int y)
 {
     int32_t i = insn_here(v);
-    char text[300], wait[16] = "";
+    char text[400], wait[16] = "", heat[120];
     size_t n = 0, at;
     if (i < 0) return;
     const struct insn *in = &v->code.flow.insns[i];
     for (unsigned b = 0; b < 6; b++)
         if (in->ctl.wait_mask >> b & 1) wait[n++] = (char)('0' + b);
-    at = (size_t)snprintf(text, sizeof text, "%s; stall %u",
+    heat_words(&v->heat, (uint32_t)i, heat, sizeof heat);
+    at = (size_t)snprintf(text, sizeof text, "%s%s%s; stall %u", heat, heat[0] ? "; " : "",
                           insn_class_help((enum insn_class)in->cls), in->ctl.stall);
     if (n) at += (size_t)snprintf(text + at, sizeof text - at, "; waits for scoreboards %s", wait);
     if (in->ctl.write_bar != INSN_NO_BAR)

@@ -73,6 +73,20 @@ static void synthetic_figures_reach_their_rows(void **state)
     assert_true(s.nstalls > 0);
     assert_string_equal(s.stalls[0].source, "synth");
     assert_true(s.stalls[0].samples > 0);
+    /* The same samples, by instruction. */
+    const struct kernel_heat *heat = session_heat(&s, s.stalls[0].kernel, s.stalls[0].generation);
+    assert_non_null(heat);
+    assert_string_equal(heat->source, "synth");
+    assert_true(heat->samples == s.stalls[0].samples);
+    uint64_t sum = 0, top;
+    uint32_t hot = 0;
+    for (uint32_t i = 0; i < heat->ninsns; i++) {
+        sum += heat->insns[i].samples;
+        hot += heat->insns[i].samples > 0 && *heat_top(heat, i, &top);
+        if (*heat_top(heat, i, &top)) assert_true(top <= heat->insns[i].samples);
+    }
+    assert_true(sum == heat->samples);
+    assert_true(hot > 4);
     assert_true(session_current(&s)->timed_rounds > 0);
     assert_true(session_current(&s)->counted_rounds > 0);
     session_free(&s);

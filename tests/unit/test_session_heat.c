@@ -1,0 +1,238 @@
+/* PC samples by instruction: packed and back, damaged blobs, the fold's sums and limits, a cut. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "session/record.h"
+#include "tests/lib/session_lab.h"
+
+static const struct heat_item some[] = {{0, 3, 1, 2, "wait"},
+                                        {7, 1000000, 400000, 900000, "long_scoreboard"},
+                                        {HEAT_INSNS_MAX - 1, UINT64_MAX, 0, 0, ""}};
+enum { SOME = sizeof some / sizeof some[0] };
+
+static struct session *start(void)
+{
+    struct session *s = calloc(1, sizeof *s);
+    assert_non_null(s);
+    lab_start(s);
+    return s;
+}
+
+static void stop(struct session *s)
+{
+    session_free(s);
+    free(s);
+}
+
+static struct msg_pc_heat heat_of(uint32_t generation, uint64_t samples, const struct buf *b)
+{
+    return (struct msg_pc_heat){.kernel = 1,
+                                .generation = generation,
+                                .source = "pc",
+                                .samples = samples,
+                                .items = {b->data, (uint32_t)b->len}};
+}
+
+static void items_come_back(void **state)
+{
+    (void)state;
+    struct buf b = {0};
+    struct heat_item it;
+    for (unsigned i = 0; i < SOME; i++) pack_heat(&b, &some[i]);
+    struct rd r = rd_make(b.data, b.len);
+    for (unsigned i = 0; i < SOME; i++) {
+        assert_true(unpack_heat(&r, &it));
+        assert_int_equal(it.index, some[i].index);
+        assert_true(it.samples == some[i].samples && it.not_issued == some[i].not_issued);
+        assert_true(it.top == some[i].top);
+        assert_string_equal(it.reason, some[i].reason);
+    }
+    assert_false(unpack_heat(&r, &it));
+    assert_false(r.bad);
+    buf_free(&b);
+}
+
+/* A blob cut between items is whole; anywhere else it is garbled, and gives the items before. */
+static void truncated_blobs_are_noticed(void **state)
+{
+    (void)state;
+    struct buf b = {0};
+    size_t ends[SOME + 1] = {0};
+    for (unsigned i = 0; i < SOME; i++) {
+        pack_heat(&b, &some[i]);
+        ends[i + 1] = b.len;
+    }
+    for (size_t n = 0; n <= b.len; n++) {
+        uint8_t *exact = malloc(n + 1); /* so that a read past the end is seen */
+        struct session *s = start();
+        unsigned whole = 0;
+        assert_non_null(exact);
+        memcpy(exact, b.data, n);
+        while (whole < SOME && ends[whole + 1] <= n) whole++;
+        struct msg_pc_heat m = heat_of(1, 5, &b);
+        m.items = (struct blob){exact, (uint32_t)n};
+        lab_apply(s, FRAME_PC_HEAT, &m);
+        assert_int_equal(s->garbled_frames, n != ends[whole]);
+        const struct kernel_heat *h = session_heat(s, 0, 1);
+        assert_non_null(h);
+        assert_int_equal(h->ninsns, whole ? some[whole - 1].index + 1 : 0);
+        stop(s);
+        free(exact);
+    }
+    buf_free(&b);
+}
+
+static void far_instructions_and_unknown_kernels_are_garbled(void **state)
+{
+    (void)state;
+    struct session *s = start();
+    struct buf b = {0};
+    struct heat_item far = {.index = HEAT_INSNS_MAX, .samples = 1};
+    pack_heat(&b, &far);
+    struct msg_pc_heat m = heat_of(1, 5, &b);
+    lab_apply(s, FRAME_PC_HEAT, &m);
+    assert_int_equal(s->garbled_frames, 1);
+    assert_int_equal(session_heat(s, 0, 1)->ninsns, 0);
+    m.kernel = 77;
+    lab_apply(s, FRAME_PC_HEAT, &m);
+    assert_int_equal(s->garbled_frames, 2);
+    assert_int_equal(s->nheats, 1);
+    buf_free(&b);
+    stop(s);
+}
+
+static void windows_add_up(void **state)
+{
+    (void)state;
+    struct session *s = start();
+    struct buf b = {0};
+    uint64_t n;
+    assert_null(session_heat(s, 0, 1)); /* unknown isn't 0 */
+    pack_heat(&b, &(struct heat_item){2, 10, 4, 6, "wait"});
+    pack_heat(&b, &(struct heat_item){5, 30, 0, 20, "barrier"});
+    struct msg_pc_heat m = heat_of(1, 50, &b);
+    lab_apply(s, FRAME_PC_HEAT, &m);
+    buf_reset(&b);
+    pack_heat(&b, &(struct heat_item){2, 20, 5, 15, "long_scoreboard"});
+    m = heat_of(1, 20, &b);
+    lab_apply(s, FRAME_PC_HEAT, &m);
+    m.generation = 2;
+    lab_apply(s, FRAME_PC_HEAT, &m);
+    const struct kernel_heat *h = session_heat(s, 0, 1);
+    assert_non_null(h);
+    assert_int_equal(h->samples, 70);
+    assert_int_equal(h->ninsns, 6);
+    assert_int_equal(h->insns[2].samples, 30);
+    assert_int_equal(h->insns[2].not_issued, 9);
+    assert_int_equal(h->insns[3].samples, 0);
+    assert_string_equal(heat_top(h, 2, &n), "long_scoreboard");
+    assert_int_equal(n, 15);
+    assert_string_equal(heat_top(h, 5, &n), "barrier");
+    assert_string_equal(heat_top(h, 3, &n), "");
+    assert_string_equal(heat_top(h, 100000, &n), "");
+    assert_int_equal(session_heat(s, 0, 2)->samples, 20);
+    assert_int_equal(s->garbled_frames + s->overflowed, 0);
+    buf_free(&b);
+    stop(s);
+}
+
+/* The widest kernels, many generations, many reasons, sums at their end. */
+static void memory_is_bounded(void **state)
+{
+    (void)state;
+    struct session *s = start();
+    struct buf b = {0};
+    struct heat_item wide = {.index = HEAT_INSNS_MAX - 1, .samples = UINT64_MAX, .top = UINT64_MAX};
+    for (uint32_t i = 0; i < 100; i++) {
+        snprintf(wide.reason, sizeof wide.reason, "reason%u", i);
+        buf_reset(&b);
+        pack_heat(&b, &wide);
+        struct msg_pc_heat m = heat_of(1, UINT64_MAX, &b);
+        lab_apply(s, FRAME_PC_HEAT, &m);
+    }
+    const struct kernel_heat *h = session_heat(s, 0, 1);
+    assert_int_equal(h->insns[HEAT_INSNS_MAX - 1].nreasons, HEAT_REASONS);
+    assert_true(h->insns[HEAT_INSNS_MAX - 1].samples == UINT64_MAX && h->samples == UINT64_MAX);
+    assert_true(h->nreasons <= MAX_REASONS);
+    uint64_t before = s->overflowed;
+    assert_true(before > 0);
+    for (uint32_t g = 2; g < MAX_HEATS + 10; g++) {
+        struct msg_pc_heat m = heat_of(g, 1, &b);
+        lab_apply(s, FRAME_PC_HEAT, &m);
+    }
+    assert_int_equal(s->nheats, MAX_HEATS);
+    assert_true(s->heat_insns <= MAX_HEAT_INSNS);
+    assert_true(s->overflowed > before);
+    buf_free(&b);
+    stop(s);
+}
+
+static void record(struct recorder *rec, enum frame_type type, uint64_t t_ns, const void *msg)
+{
+    struct buf b = {0};
+    assert_int_equal(proto_encode(&b, type, t_ns, msg), OK);
+    assert_int_equal(recorder_add(rec, b.data, b.len, t_ns), OK);
+    buf_free(&b);
+}
+
+static void a_cut_keeps_it(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/heat_XXXXXX", whole[64], cut[64];
+    const uint64_t second = 1000000000;
+    struct recorder *rec;
+    struct reader *r;
+    struct frame f;
+    struct buf b = {0};
+    assert_non_null(mkdtemp(dir));
+    snprintf(whole, sizeof whole, "%s/whole.sasstop", dir);
+    snprintf(cut, sizeof cut, "%s/cut.sasstop", dir);
+    pack_heat(&b, &some[1]);
+    struct msg_hello hello = {.instance = 1, .backend = "cuda"};
+    struct msg_kernel_def def = {.kernel = 1, .name = "k"};
+    struct msg_pc_heat m = heat_of(1, 2000000, &b);
+    struct msg_log log = {.text = "later"};
+    assert_int_equal(recorder_open(whole, &rec), OK);
+    record(rec, FRAME_HELLO, 0, &hello);
+    record(rec, FRAME_KERNEL_DEF, second, &def);
+    record(rec, FRAME_PC_HEAT, 2 * second, &m);
+    record(rec, FRAME_LOG, 9 * second, &log);
+    assert_int_equal(recorder_close(rec), OK);
+    assert_int_equal(record_cut(whole, cut, 5 * second, 20 * second), OK);
+    struct session *s = calloc(1, sizeof *s);
+    assert_non_null(s);
+    assert_int_equal(session_init(s), OK);
+    assert_int_equal(reader_open(cut, &r), OK);
+    while (reader_next(r, &f) == OK) assert_int_equal(session_apply(s, &f), OK);
+    reader_close(r);
+    const struct kernel_heat *h = session_heat(s, 0, 1);
+    assert_non_null(h);
+    assert_int_equal(h->samples, 2000000);
+    assert_int_equal(h->insns[7].samples, 1000000);
+    stop(s);
+    buf_free(&b);
+    unlink(whole);
+    unlink(cut);
+    rmdir(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(items_come_back),
+        cmocka_unit_test(truncated_blobs_are_noticed),
+        cmocka_unit_test(far_instructions_and_unknown_kernels_are_garbled),
+        cmocka_unit_test(windows_add_up),
+        cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(a_cut_keeps_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
