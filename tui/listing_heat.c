@@ -70,12 +70,26 @@ static int32_t hot_loop(const struct listing_heat *h, const struct flow *f, doub
     return best;
 }
 
+/* Has PC sampling seen the kernel in any generation? */
+static bool seen(const struct session *s, uint32_t kernel)
+{
+    for (uint32_t i = 0; i < s->nstalls; i++)
+        if (s->stalls[i].kernel == kernel) return true;
+    for (uint32_t i = 0; i < s->nheats; i++)
+        if (s->heats[i].kernel == kernel) return true;
+    return false;
+}
+
 struct listing_heat heat_find(const struct session *s, const struct row *r, const struct flow *f)
 {
     struct listing_heat h = {.hot = f->hot, .hottest = -1};
     uint64_t most = 0;
     const struct kernel_heat *of = r ? session_heat(s, r->def.kernel, r->def.generation) : NULL;
-    if (!of || !of->samples) return h;
+    if (!of || !of->samples) {
+        h.elsewhere = r && seen(s, r->def.kernel);
+        h.kernel_only = r && session_stalls(s, r->def.kernel, r->def.generation);
+        return h;
+    }
     h.of = of;
     for (uint32_t i = 0; i < f->ninsns; i++)
         if (samples_at(&h, i) > most) {
@@ -105,7 +119,11 @@ void heat_line(const struct listing_heat *h, char *out, size_t size)
     bool told[MAX_REASONS] = {false};
     size_t at;
     if (!h->of) {
-        snprintf(out, size, "no samples: PC sampling has not seen this kernel");
+        snprintf(
+            out, size, "%s",
+            h->kernel_only ? "no samples by instruction: the session has the kernel's sums alone"
+            : h->elsewhere ? "no samples: PC sampling has not seen this kernel in this generation"
+                           : "no samples: PC sampling has not seen this kernel");
         return;
     }
     for (uint32_t i = 0; i < h->of->ninsns; i++) {

@@ -16,8 +16,10 @@ struct listing_heat {
     const struct kernel_heat *of; /* NULL: no samples */
     int32_t hot;                  /* hot loop: by samples, else by structure; -1: none */
     bool hot_by_samples;
-    double hot_pct;  /* its own share of the samples; when by samples */
-    int32_t hottest; /* instruction with the most samples, -1: none */
+    double hot_pct;   /* its own share of the samples; when by samples */
+    bool elsewhere;   /* no samples in this generation, but in others */
+    bool kernel_only; /* samples came, of the kernel as a whole: an older recording */
+    int32_t hottest;  /* instruction with the most samples, -1: none */
 };
 
 /* `r` may be NULL; `f` is the flow of its kernel. */

@@ -277,7 +277,18 @@ static void the_hot_loop_is_the_one_with_most_samples(void **state)
     assert_null(h.of);
     assert_int_equal(h.hottest, -1);
     assert_true(heat_pct(&h, 0) != heat_pct(&h, 0));
+    heat_line(&h, text, sizeof text);
+    assert_string_equal(text,
+                        "no samples: PC sampling has not seen this kernel in this generation");
     assert_null(heat_find(&s, NULL, &f).of);
+    assert_false(h.kernel_only);
+    struct kernel_stalls sums = {.generation = 4, .samples = 10}; /* an older recording's */
+    s.stalls = &sums;
+    s.nstalls = 1;
+    h = heat_find(&s, &r, &f);
+    assert_true(h.kernel_only && !h.of);
+    heat_line(&h, text, sizeof text);
+    assert_string_equal(text, "no samples by instruction: the session has the kernel's sums alone");
     assert_int_equal(heat_letter("barrier"), 'B');
     assert_int_equal(heat_letter("of tomorrow"), '?');
 }
