@@ -18,28 +18,7 @@ typedef enum status handler_fn(struct session *s, const struct frame *f, const u
 
 static handler_fn *const handlers[FRAME_TYPE_END] = {
 #define FRAME(UP, low, num, ver, cls, doc) [num] = fold_##low,
-#define U8(n, d)
-#define U16(n, d)
-#define U32(n, d)
-#define U64(n, d)
-#define I32(n, d)
-#define I64(n, d)
-#define F64(n, d)
-#define STR(n, size, d)
-#define BLOB(n, d)
-#define END(UP)
 #include "session/proto.def"
-#undef FRAME
-#undef U8
-#undef U16
-#undef U32
-#undef U64
-#undef I32
-#undef I64
-#undef F64
-#undef STR
-#undef BLOB
-#undef END
 };
 
 enum status session_init(struct session *s)

@@ -37,18 +37,7 @@ enum { TYPE_MAX = 1023, VERSION_MAX = 255 };
     return f;                                                                                      \
     }
 #include "session/proto.def"
-#undef FRAME
 #undef ROW
-#undef U8
-#undef U16
-#undef U32
-#undef U64
-#undef I32
-#undef I64
-#undef F64
-#undef STR
-#undef BLOB
-#undef END
 
 struct type_row {
     const char *name, *meaning;
@@ -63,28 +52,7 @@ enum { CLASS_CONTROL = 0, CLASS_SAMPLE = 1 };
 static const struct type_row types[FRAME_TYPE_END] = {
 #define FRAME(UP, low, num, ver, cls, doc)                                                         \
     [num] = {#UP, doc, ver, CLASS_##cls == CLASS_SAMPLE, sizeof(struct msg_##low), fields_##low},
-#define U8(n, d)
-#define U16(n, d)
-#define U32(n, d)
-#define U64(n, d)
-#define I32(n, d)
-#define I64(n, d)
-#define F64(n, d)
-#define STR(n, size, d)
-#define BLOB(n, d)
-#define END(UP)
 #include "session/proto.def"
-#undef FRAME
-#undef U8
-#undef U16
-#undef U32
-#undef U64
-#undef I32
-#undef I64
-#undef F64
-#undef STR
-#undef BLOB
-#undef END
 };
 
 static const struct type_row *type_row(unsigned type)

@@ -23,28 +23,7 @@ enum {
 
 enum frame_type {
 #define FRAME(UP, low, num, ver, cls, doc) FRAME_##UP = num,
-#define U8(n, d)
-#define U16(n, d)
-#define U32(n, d)
-#define U64(n, d)
-#define I32(n, d)
-#define I64(n, d)
-#define F64(n, d)
-#define STR(n, size, d)
-#define BLOB(n, d)
-#define END(UP)
 #include "session/proto.def"
-#undef FRAME
-#undef U8
-#undef U16
-#undef U32
-#undef U64
-#undef I32
-#undef I64
-#undef F64
-#undef STR
-#undef BLOB
-#undef END
     FRAME_TYPE_END /* one past the highest */
 };
 
@@ -68,43 +47,11 @@ struct blob {
     }                                                                                              \
     ;
 #include "session/proto.def"
-#undef FRAME
-#undef U8
-#undef U16
-#undef U32
-#undef U64
-#undef I32
-#undef I64
-#undef F64
-#undef STR
-#undef BLOB
-#undef END
 
 /* Room for any of them: what a reader decodes into before it knows the type. */
 union msg_any {
 #define FRAME(UP, low, num, ver, cls, doc) struct msg_##low low;
-#define U8(n, d)
-#define U16(n, d)
-#define U32(n, d)
-#define U64(n, d)
-#define I32(n, d)
-#define I64(n, d)
-#define F64(n, d)
-#define STR(n, size, d)
-#define BLOB(n, d)
-#define END(UP)
 #include "session/proto.def"
-#undef FRAME
-#undef U8
-#undef U16
-#undef U32
-#undef U64
-#undef I32
-#undef I64
-#undef F64
-#undef STR
-#undef BLOB
-#undef END
 };
 
 /* One frame as it lies in memory: `payload` points into bytes that someone else owns. */

@@ -74,28 +74,7 @@ static enum status write_backlog(struct app *a, uint64_t t)
 {
     union {
 #define FRAME(UP, low, num, ver, cls, doc) struct msg_##low low;
-#define U8(n, d)
-#define U16(n, d)
-#define U32(n, d)
-#define U64(n, d)
-#define I32(n, d)
-#define I64(n, d)
-#define F64(n, d)
-#define STR(n, size, d)
-#define BLOB(n, d)
-#define END(UP)
 #include "session/proto.def"
-#undef FRAME
-#undef U8
-#undef U16
-#undef U32
-#undef U64
-#undef I32
-#undef I64
-#undef F64
-#undef STR
-#undef BLOB
-#undef END
     } msg;
     struct buf one = {0};
     enum status st = OK;
