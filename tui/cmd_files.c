@@ -193,37 +193,52 @@ static void print_lineage(const struct variant *v)
     printf("\n");
 }
 
-static int print_variants(const struct registry *r)
+/* What `v` and `k` can flip to; with `all` the operators too, which have no variants. */
+static int print_variants(const struct registry *r, bool all)
 {
+    int left_out = 0;
+
     printf("%-10s %-18s %2s %-5s %4s %6s  %s\n", "family", "kernel", "KD", "arch", "regs", "smem",
            "idea");
     for (int i = 0; i < registry_count(r); i++) {
         const struct variant *v = registry_get(r, i);
         char kd[12] = "-", regs[12] = "-";
+        if (!v->kd && !all) {
+            left_out++;
+            continue;
+        }
         if (v->kd) snprintf(kd, sizeof kd, "%d", v->kd);
         if (v->regs >= 0) snprintf(regs, sizeof regs, "%d", v->regs);
         printf("%-10s %-18s %2s %-5s %4s %6u  %s\n", v->family, v->kernel, kd, v->arch, regs,
                v->dyn_smem, v->desc.note);
         print_lineage(v);
     }
+    if (left_out) printf("and %d kernels with nothing to flip (--all)\n", left_out);
     return EXIT_OK;
 }
 
 int cmd_variants(int argc, char **argv)
 {
+    static const struct option options[] = {{"json", no_argument, 0, 'j'},
+                                            {"all", no_argument, 0, 'a'},
+                                            {"arch", required_argument, 0, 'A'},
+                                            {0}};
     struct registry_options o = {.sm = 0};
     struct registry *r;
-    bool json = argc == 2 && !strcmp(argv[1], "--json");
+    bool json = false, all = false;
 
-    if (argc > 1 && !json) {
-        optind = 2;
-        return command_usage("variants", argv);
+    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (c == 'j') json = true;
+        if (c == 'a') all = true;
+        if (c == 'A') o.arch = optarg;
+        if (c == '?') return command_usage("variants", argv);
     }
+    if (optind < argc) return command_usage("variants", argv);
     enum status st = registry_open(&o, &r);
     if (st != OK) return command_fail(st);
     for (int i = 0; i < registry_notes(r); i++)
         fprintf(stderr, "sasstop: left out: %s\n", registry_note(r, i));
-    int code = json ? print_json(r) : print_variants(r);
+    int code = json ? print_json(r) : print_variants(r, all);
     registry_close(r);
     return code;
 }
