@@ -8,8 +8,8 @@ passed=0 failed=0
 tmp=$(mktemp -d) || exit 1
 sock=$tmp/tmux
 unset SASSTOP_ENGINE NO_COLOR
-LC_ALL=C.UTF-8 TERM=xterm-256color
-export LC_ALL TERM
+LC_ALL=C.UTF-8 TERM=xterm-256color SASSTOP_NVDISASM= # listings in our own words
+export LC_ALL TERM SASSTOP_NVDISASM
 
 finish() {
     tmux -S "$sock" kill-server 2>/dev/null

@@ -5,8 +5,8 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 bin=${B:-build}/sasstop
-LC_ALL=C.UTF-8 TERM=tmux-256color
-export LC_ALL TERM
+LC_ALL=C.UTF-8 TERM=tmux-256color SASSTOP_NVDISASM= # listings in our own words
+export LC_ALL TERM SASSTOP_NVDISASM
 unset NO_COLOR
 passed=0 failed=0 skipped=0
 tmp=$(mktemp -d) || exit 1
