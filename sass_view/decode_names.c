@@ -136,9 +136,14 @@ static void rule_hfma2(struct draft *in)
 
 /* Tensor */
 
+/* Bits 76 and 78: result and addend are f32, else f16. Bits 79-80: which part of the product. */
 static void rule_hmma_884(struct draft *in)
 {
+    static const char *const step[] = {"STEP0", "STEP1", "STEP2", "STEP3"};
     key_put(in, ".884");
+    key_put(in, insn_bit(in, 76) ? ".F32" : ".F16");
+    key_put(in, insn_bit(in, 78) ? ".F32" : ".F16");
+    key_pick(in, step, 4, insn_bits(in, 79, 2));
 }
 
 static void rule_hmma(struct draft *in)
@@ -425,6 +430,7 @@ static const struct select selects[] = {
     [RULE_HFMA2] = {{{85, 1}}, select_hfma2},
     [RULE_HFMA2_MMA] = {{{85, 1}}, select_hfma2},
     [RULE_IMMA] = {{{72, 1}, {75, 2}, {78, 1}, {82, 5}}, NULL},
+    [RULE_HMMA_884] = {{{76, 1}, {78, 3}}, NULL},
     [RULE_HMMA] = {{{73, 1}, {75, 2}, {78, 1}, {82, 2}}, NULL},
     [RULE_BMMA] = {{{75, 2}, {78, 1}}, NULL},
     [RULE_DMMA] = {{{76, 2}}, NULL},

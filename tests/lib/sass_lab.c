@@ -18,7 +18,14 @@ static const struct lab_source corpus[] = {
     {"tensor", "89"},      {"tensor", "90a"},    {"tensor", "100a"}, {"tensor", "120a"},
     {"tensor", "121"},     {"flow", "80"},       {"flow", "90a"},    {"flow", "121"},
     {"hopper", "90a"},     {"hopper", "100a"},   {"hopper", "120a"}, {"blackwell", "100a"},
-    {"blackwell", "120a"}, {"blackwell", "121"},
+    {"blackwell", "120a"}, {"blackwell", "121"}, {"texture", "75"},  {"texture", "80"},
+    {"texture", "86"},     {"texture", "89"},    {"texture", "90a"}, {"texture", "100a"},
+    {"texture", "120a"},   {"texture", "121"},   {"generic", "75"},  {"generic", "80"},
+    {"generic", "86"},     {"generic", "89"},    {"generic", "90a"}, {"generic", "100a"},
+    {"generic", "120a"},   {"generic", "121"},   {"uniform", "75"},  {"uniform", "80"},
+    {"uniform", "86"},     {"uniform", "89"},    {"uniform", "90a"}, {"uniform", "100a"},
+    {"uniform", "120a"},   {"uniform", "121"},   {"remote", "90a"},  {"remote", "100a"},
+    {"remote", "120a"},    {"remote", "121"},
 };
 
 const struct lab_source *lab_corpus(size_t i)
@@ -38,6 +45,15 @@ static const char *nvcc(void)
 bool lab_have_nvcc(void)
 {
     return nvcc() != NULL;
+}
+
+bool lab_nvcc_is(const char *release)
+{
+    char cmd[320];
+    const char *cc = nvcc();
+    if (!cc) return false;
+    snprintf(cmd, sizeof cmd, "%s --version | grep -q 'release %s,'", cc, release);
+    return system(cmd) == 0;
 }
 
 const char *lab_build(const struct lab_source *s, const char **why)

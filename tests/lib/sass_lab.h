@@ -28,4 +28,7 @@ size_t lab_each_cubin(void (*fn)(const char *path, void *ctx), void *ctx);
 /* Whether nvcc was found. */
 bool lab_have_nvcc(void);
 
+/* Whether that nvcc is of this release ("13.0"). */
+bool lab_nvcc_is(const char *release);
+
 #endif
