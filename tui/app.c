@@ -181,7 +181,7 @@ enum status app_pull(struct app *a, uint64_t now_ns)
     enum status st = pull_feed(a, &a->live, now_ns);
     if (st == OK && a->recorded.src) st = pull_feed(a, &a->recorded, now_ns);
     if (st == OK) st = lab_job_pull(a);
-    if (st == OK && a->recorder) st = recorder_tick(a->recorder, now_ns);
+    record_tick(a);
     return st;
 }
 

@@ -111,6 +111,8 @@ void export_reports(struct app *a);
 enum status record_start(struct app *a, const char *path);
 void record_stop(struct app *a);
 void record_frame(struct app *a, const struct raw_frame *raw);
+/* Writes what is old enough. A recording that can't go on stops with words; the session goes on. */
+void record_tick(struct app *a);
 /* Puts a MARK into the recording and the session. */
 void mark(struct app *a, const char *kind, const char *text);
 

@@ -37,6 +37,11 @@ static void lost_recording(struct app *a)
     a->recorder = NULL;
 }
 
+void record_tick(struct app *a)
+{
+    if (a->recorder && recorder_tick(a->recorder, a->now_ns) != OK) lost_recording(a);
+}
+
 void record_frame(struct app *a, const struct raw_frame *raw)
 {
     if (a->recorder && recorder_add(a->recorder, raw->bytes, raw->len, a->now_ns) != OK)
