@@ -25,14 +25,14 @@ skip() {
 command -v tmux >/dev/null 2>&1 || skip "no tmux"
 [ -x "$bin" ] && [ -x "$engine" ] || skip "sasstop and sasstop-engine are not built"
 
-# start WxH COMMAND...: in $tmp; a shell waits behind it and prints how it ended.
+# start WxH COMMAND...: in $tmp; a shell waits behind it, keeps the terminal's state and prints how it ended.
 start() {
     size=$1
     shift
     tmux -S "$sock" kill-server 2>/dev/null
     sock=$sock. # a server that is still ending must not be met
     tmux -S "$sock" -f /dev/null new-session -d -x "${size%x*}" -y "${size#*x}" -c "$tmp" \
-        "cd '$tmp'; stty -g >before; $*; echo STATUS=\$?; stty -g >after; exec cat"
+        "cd '$tmp'; stty -g >before; $*; rc=\$?; stty -g >after; echo STATUS=\$rc; exec cat"
 }
 screen() { tmux -S "$sock" capture-pane -p 2>/dev/null; }
 keys() { tmux -S "$sock" send-keys "$@"; }
