@@ -2,6 +2,7 @@
  * command. */
 #include "sass_view/diff.h"
 #include "sass_view/operands.h"
+#include "tests/lib/capture.h"
 #include "tui/cmd_diff.h"
 #include <cjson/cJSON.h>
 #include <setjmp.h>
@@ -223,22 +224,7 @@ static int run_command(const char *const *args, char *out, size_t size)
     char *argv[12] = {"diff"};
     int argc = 1;
     for (; args[argc - 1] && argc < 11; argc++) argv[argc] = (char *)args[argc - 1];
-    FILE *f = tmpfile();
-    assert_non_null(f);
-    fflush(NULL);
-    int old_out = dup(1), old_err = dup(2);
-    dup2(fileno(f), 1);
-    dup2(fileno(f), 2);
-    int status = cmd_diff(argc, argv);
-    fflush(NULL);
-    dup2(old_out, 1);
-    dup2(old_err, 2);
-    close(old_out);
-    close(old_err);
-    rewind(f);
-    out[fread(out, 1, size - 1, f)] = 0;
-    fclose(f);
-    return status;
+    return capture_command(cmd_diff, argc, argv, out, size);
 }
 
 static void command(void **state)

@@ -4,6 +4,7 @@
  */
 #include "sass_view/cubin.h"
 #include "sass_view/expect.h"
+#include "tests/lib/capture.h"
 #include "tui/cmd_sass.h"
 #include <glob.h>
 #include <setjmp.h>
@@ -141,27 +142,6 @@ static void broken_files(void **state)
     }
 }
 
-/* Both streams of the command into one file; its exit status. */
-static int run_quiet(int argc, char **argv, char *out, size_t size)
-{
-    FILE *f = tmpfile();
-    assert_non_null(f);
-    fflush(NULL);
-    int old_out = dup(1), old_err = dup(2);
-    dup2(fileno(f), 1);
-    dup2(fileno(f), 2);
-    int status = cmd_sass(argc, argv);
-    fflush(NULL);
-    dup2(old_out, 1);
-    dup2(old_err, 2);
-    close(old_out);
-    close(old_err);
-    rewind(f);
-    out[fread(out, 1, size - 1, f)] = 0;
-    fclose(f);
-    return status;
-}
-
 static void the_gate(void **state)
 {
     (void)state;
@@ -185,7 +165,7 @@ static void the_gate(void **state)
         assert_true(write(fd, rows[i].rules, strlen(rows[i].rules)) > 0);
         close(fd);
         char *argv[] = {"sass", "--expect", path, TINY, NULL};
-        int status = run_quiet(4, argv, out, sizeof out);
+        int status = capture_command(cmd_sass, 4, argv, out, sizeof out);
         unlink(path);
         if (status != rows[i].status || !strstr(out, rows[i].says))
             fail_msg("row %zu: status %d: %s", i, status, out);
@@ -221,7 +201,7 @@ static void our_kernels(void **state)
         int argc = 3;
         for (size_t k = 0; k < cubins.gl_pathc && argc < 23; k++)
             if (holds_kernels(cubins.gl_pathv[k])) argv[argc++] = cubins.gl_pathv[k];
-        if (run_quiet(argc, argv, out, sizeof out) != EXIT_OK) fail_msg("%s", out);
+        if (capture_command(cmd_sass, argc, argv, out, sizeof out) != EXIT_OK) fail_msg("%s", out);
         const char *last = strstr(out, ".expect: ");
         print_message("%s", last ? last + 9 : out);
         checked++;

@@ -1,0 +1,10 @@
+/* Runs a command of sasstop inside a test and keeps what it printed. One thread, cmocka's asserts. */
+#ifndef TESTS_CAPTURE_H
+#define TESTS_CAPTURE_H
+
+#include <stddef.h>
+
+/* Both streams of `cmd` into out[size], NUL-terminated and cut to fit; returns its exit status. */
+int capture_command(int (*cmd)(int, char **), int argc, char **argv, char *out, size_t size);
+
+#endif
