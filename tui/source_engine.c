@@ -279,6 +279,9 @@ static void observe(struct engine_source *e, const struct frame *f)
         if (proto_decode(f, &reply, sizeof reply) == OK && !strcmp(reply.verb, "flip"))
             e->flip.verb[0] = 0;
         break;
+    case FRAME_GENERATION: /* the flip has taken place: what runs now is the new variant */
+        e->flip.verb[0] = 0;
+        break;
     case FRAME_ROUND:
         if (proto_decode(f, &round, sizeof round) != OK) break;
         e->rounds_ns[e->rounds++ % ROUNDS_KEPT] = round.prefill_ns + round.decode_ns;

@@ -182,6 +182,30 @@ static void test_death_amid_a_flip_blames_the_new_one(void **state)
     src->ops->close(src);
 }
 
+/* The new variant's generation has begun, its answer hasn't come: what ran before is good. */
+static void test_death_in_the_new_generation_goes_back(void **state)
+{
+    struct seen s;
+    struct buf b = {0};
+    char args[2000];
+    struct msg_command c = {.verb = "flip", .family = "q4k_gemm", .variant = "bad", .kd = 8};
+    (void)state;
+    put_generation(&b, 1, "good");
+    assert_int_equal(proto_encode(&b, FRAME_COMMAND, 1500, &c), OK);
+    put_generation(&b, 2, "bad");
+    put_progress(&b, "prefill", 1);
+    write_file("frames", b.data, b.len, 0);
+    buf_free(&b);
+    make_engine("kill -SEGV $$");
+    struct frame_source *src = open_source(&s);
+    assert_int_equal(pull(src, &s, 2, 100000000), OK);
+    assert_string_equal(s.fault.variant, "bad");
+    read_args(args, sizeof args);
+    assert_non_null(strstr(args, "--variant good --kd 8"));
+    assert_null(strstr(args, "--variant bad"));
+    src->ops->close(src);
+}
+
 static void test_silence_is_a_hang(void **state)
 {
     struct seen s;
@@ -350,6 +374,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_progress_that_stays_is_a_hang, setup, teardown),
         cmocka_unit_test_setup_teardown(test_progress_that_moves_is_none, setup, teardown),
         cmocka_unit_test_setup_teardown(test_death_amid_a_flip_blames_the_new_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_death_in_the_new_generation_goes_back, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_after_a_round_silence_is_short, setup, teardown),
     };
     static const char *const left[] = {"engine", "frames", "args"};
