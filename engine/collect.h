@@ -54,9 +54,8 @@ void collect_settle(struct collect *c);
 void collect_after_flip(struct collect *c);
 
 /* A window of "pc" or "range" on a key; range with arg "sol" counts the SpeedOfLight metrics too,
- * in several passes, as $SASSTOP_EXACT=sol makes every range pass do. ERR_UNAVAILABLE with the
- * reason.
- */
+ * in several passes, as $SASSTOP_EXACT=sol makes every range pass do (all: every set).
+ * ERR_UNAVAILABLE with the reason. */
 enum status collect_request(struct collect *c, const char *what, const char *arg);
 
 /* Hooks for the backend; ctx = the struct engine. Fine before collect_open(). */

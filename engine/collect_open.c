@@ -22,6 +22,8 @@ struct counter_config collect_config(void)
                                  .range_sets = METRIC_SET_LIVE,
                                  .range_max = EXACT_LAUNCHES};
     if (sets && !strcmp(sets, "sol")) cfg.range_sets |= METRIC_SET_SOL;
+    if (sets && !strcmp(sets, "all"))
+        cfg.range_sets |= METRIC_SET_SOL | METRIC_SET_PIPES | METRIC_SET_MEMORY | METRIC_SET_STALLS;
     return cfg;
 }
 
