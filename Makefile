@@ -96,7 +96,9 @@ $(B)/o/%.o: %.c
 	$(call say,CC)
 	$(Q)$(CC) $(CFLAGS) -c -o $@ $<
 
-# The version and commit are compiled into one object only.
+# The version and commit are compiled into one object only, anew when they are others.
+$(shell mkdir -p $(B); echo '$(VERSION) $(COMMIT)' | cmp -s - $(B)/commit || echo '$(VERSION) $(COMMIT)' >$(B)/commit)
+$(B)/o/base/version.o: $(B)/commit
 $(B)/o/base/version.o: XCFLAGS += -DSASSTOP_VERSION='"$(VERSION)"' -DSASSTOP_COMMIT='"$(COMMIT)"'
 # The CPU backend's inner loops are worth the highest level, also in checking builds.
 $(B)/o/engine/cpu/%.o: XCFLAGS += -O3

@@ -104,3 +104,16 @@ int driver_attribute(const struct driver *d, int dev, int attribute, int missing
     int v = 0;
     return d->DeviceGetAttribute(&v, attribute, dev) == DRV_SUCCESS ? v : missing;
 }
+
+void driver_name(const struct driver *d, char *out, size_t size)
+{
+    FILE *f = fopen("/sys/module/nvidia/version", "r");
+    snprintf(out, size, "CUDA %d.%d", d->version / 1000, d->version % 1000 / 10);
+    if (!f) return;
+    char line[32];
+    if (fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (*line) snprintf(out, size, "%s", line);
+    }
+    fclose(f);
+}

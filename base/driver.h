@@ -150,4 +150,7 @@ const char *driver_error_name(const struct driver *d, drv_result r);
 /* A device attribute (DRV_DEV_*), or `missing` when this driver doesn't know it. */
 int driver_attribute(const struct driver *d, int dev, int attribute, int missing);
 
+/* "580.159.04": what the kernel module says of itself; else "CUDA 13.0". */
+void driver_name(const struct driver *d, char *out, size_t size);
+
 #endif

@@ -292,8 +292,7 @@ static enum status ready_kernel(struct lab_child *c)
     if (st != OK) return st;
     snprintf(c->device, sizeof c->device, "%s", string(o, "device"));
     snprintf(c->kernel, sizeof c->kernel, "%s", string(o, "kernel"));
-    int driver = (int)number(o, "driver");
-    if (driver) snprintf(c->driver, sizeof c->driver, "%d.%d", driver / 1000, driver / 10 % 100);
+    snprintf(c->driver, sizeof c->driver, "%s", string(o, "driver"));
     c->code_hash = strtoull(string(o, "code_hash"), NULL, 16);
     c->sm = (int)number(o, "sm");
     c->sms = (int)number(o, "sms");

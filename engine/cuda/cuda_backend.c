@@ -68,20 +68,6 @@ static enum status cuda_open(const struct backend_options *o, struct backend **o
     return OK;
 }
 
-/* "580.159.04": what the kernel module says; else the driver's CUDA version. */
-static void driver_text(const struct backend *b, char *out, size_t size)
-{
-    FILE *f = fopen("/sys/module/nvidia/version", "r");
-    snprintf(out, size, "CUDA %d.%d", b->drv->version / 1000, b->drv->version % 1000 / 10);
-    if (!f) return;
-    char line[32];
-    if (fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = '\0';
-        if (*line) snprintf(out, size, "%s", line);
-    }
-    fclose(f);
-}
-
 /* The toolkit that built the kernels, by their own word. */
 static void toolkit_text(const struct backend *b, char *out, size_t size)
 {
@@ -108,7 +94,7 @@ static enum status cuda_limits(struct backend *b, struct backend_limits *out)
     out->clock_mhz = (uint32_t)driver_attribute(b->drv, b->dev, DRV_DEV_CLOCK_KHZ, 0) / 1000;
     out->l2_bytes = (uint64_t)driver_attribute(b->drv, b->dev, DRV_DEV_L2_BYTES, 0);
     if (b->drv->DeviceTotalMem(&memory, b->dev) == DRV_SUCCESS) out->memory = memory;
-    driver_text(b, out->driver, sizeof out->driver);
+    driver_name(b->drv, out->driver, sizeof out->driver);
     toolkit_text(b, out->toolkit, sizeof out->toolkit);
     return OK;
 }

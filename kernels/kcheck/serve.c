@@ -247,7 +247,9 @@ static void say_ready(const struct serve *s)
                             driver_attribute(s->gpu.drv, s->gpu.dev, DRV_DEV_CLOCK_KHZ, 0) / 1000);
     cJSON_AddNumberToObject(o, "l2_bytes",
                             driver_attribute(s->gpu.drv, s->gpu.dev, DRV_DEV_L2_BYTES, 0));
-    cJSON_AddNumberToObject(o, "driver", s->gpu.drv->version);
+    char driver[64];
+    driver_name(s->gpu.drv, driver, sizeof driver);
+    cJSON_AddStringToObject(o, "driver", driver);
     cJSON_AddStringToObject(o, "code_hash", hash);
     cJSON_AddNumberToObject(o, "regs", s->v->regs);
     cJSON_AddNumberToObject(o, "smem", s->c.plan.dyn_smem);

@@ -5,7 +5,7 @@
  * take turns on one GPU. This process never opens CUPTI.
  *
  *   {"ready":true,"kernel":"nb_kd8","device":"...","sm":90,"sms":132,"clock_mhz":1980,
- *    "l2_bytes":62914560,"driver":13000,"code_hash":"...","regs":123,
+ *    "l2_bytes":62914560,"driver":"580.159.04","code_hash":"...","regs":123,
  *    "smem":73728,"pad":0,"blocks_per_sm":2,"launches":40}
  *   {"cold_us":410.1,"us":401.2,"cycles":721000,"mhz":1797,"nvml_mhz":1800,"mw":412000,
  *    "throttle":""}

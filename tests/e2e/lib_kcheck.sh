@@ -31,7 +31,7 @@ if [ $serve = 0 ]; then
 fi
 us=$(value "${FAKE_US:-}" "$variant" 100) mhz=$(value "${FAKE_MHZ:-}" "$variant" 1700)
 if [ "$blocks" = 0 ]; then blocks=2; fi
-echo "{\"ready\":true,\"kernel\":\"$variant\",\"device\":\"stand-in\",\"sm\":90,\"sms\":132,\"clock_mhz\":1980,\"driver\":13000,\"code_hash\":\"1\",\"regs\":100,\"smem\":65536,\"pad\":0,\"blocks_per_sm\":$blocks,\"launches\":10}"
+echo "{\"ready\":true,\"kernel\":\"$variant\",\"device\":\"stand-in\",\"sm\":90,\"sms\":132,\"clock_mhz\":1980,\"driver\":\"1.0\",\"code_hash\":\"1\",\"regs\":100,\"smem\":65536,\"pad\":0,\"blocks_per_sm\":$blocks,\"launches\":10}"
 # One awk a sample: its reading ahead would keep the answers back.
 while read -r _; do
     n=0
