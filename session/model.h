@@ -29,7 +29,7 @@ enum {
     MAX_MODULES = 256,
     MAX_MODULE_BYTES = 64 << 20, /* over all modules */
     MAX_GENERATIONS = 512,
-    MAX_METRICS = 64,
+    MAX_METRICS = 128,
     MAX_SOURCES = 16,
     MAX_VARIANTS = 256,
     MAX_REASONS = 48,
@@ -122,6 +122,9 @@ struct generation {
     struct series prefill_counted, decode_counted;
     uint32_t timed_rounds, counted_rounds; /* the first timed round warms up: not in the stats */
     uint64_t rows_ns;                      /* launch time of all its rows */
+    struct series sm_mhz, watts, celsius;  /* by NVML, once a second */
+    char throttle[96];                     /* reasons seen while it ran; "" = none, or no NVML */
+    uint32_t throttled;                    /* readings that had one */
     bool faulted;
 };
 
@@ -178,6 +181,8 @@ struct session {
     uint32_t nmetrics;
     struct msg_source sources[MAX_SOURCES];
     uint32_t nsources;
+    struct msg_tally tallies[MAX_SOURCES]; /* of the engine that runs */
+    uint32_t ntallies;
     struct msg_variant_def variants[MAX_VARIANTS];
     bool variant_faulted[MAX_VARIANTS];
     uint32_t nvariants;

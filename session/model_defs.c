@@ -29,6 +29,7 @@ enum status fold_hello(struct session *s, const struct frame *f, const union msg
     memcpy(s->drops_before, s->drops, sizeof s->drops);
     window_free(s->window);
     s->window = NULL;
+    s->ntallies = 0; /* the new engine counts anew */
     fold_event(s, f->t_ns, "start", 1, "the engine was restarted (instance %llu)",
                (unsigned long long)h->instance);
     return OK;

@@ -35,6 +35,21 @@ enum status fold_source(struct session *s, const struct frame *f, const union ms
     return OK;
 }
 
+enum status fold_tally(struct session *s, const struct frame *f, const union msg_any *m)
+{
+    uint32_t at = 0;
+
+    (void)f;
+    while (at < s->ntallies && strcmp(s->tallies[at].name, m->tally.name) != 0) at++;
+    if (at == MAX_SOURCES) {
+        s->overflowed++;
+        return OK;
+    }
+    s->tallies[at] = m->tally;
+    if (at == s->ntallies) s->ntallies++;
+    return OK;
+}
+
 static bool same_variant(const char *family, const char *variant, uint32_t kd,
                          const struct msg_fault *d)
 {

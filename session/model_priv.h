@@ -31,6 +31,7 @@ enum status fold_clocks(struct session *s, const struct frame *f, const union ms
 enum status fold_drops(struct session *s, const struct frame *f, const union msg_any *m);
 
 enum status fold_log(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_tally(struct session *s, const struct frame *f, const union msg_any *m);
 enum status fold_source(struct session *s, const struct frame *f, const union msg_any *m);
 enum status fold_fault(struct session *s, const struct frame *f, const union msg_any *m);
 enum status fold_command(struct session *s, const struct frame *f, const union msg_any *m);

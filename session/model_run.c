@@ -251,11 +251,34 @@ enum status fold_progress(struct session *s, const struct frame *f, const union 
     return OK;
 }
 
+/* Adds those of `reasons` ("a, b") that the generation has not seen yet, as far as they fit. */
+static void throttle_add(struct generation *g, const char *reasons)
+{
+    for (const char *p = reasons; *p; p += strspn(p, ", ")) {
+        char one[64];
+        size_t n = strcspn(p, ","), have = strlen(g->throttle);
+        snprintf(one, sizeof one, "%.*s", (int)n, p);
+        p += n;
+        if (strstr(g->throttle, one) || have + n + 3 > sizeof g->throttle) continue;
+        snprintf(g->throttle + have, sizeof g->throttle - have, "%s%s", have ? ", " : "", one);
+    }
+    g->throttled++;
+}
+
+/* A reading of 0 is one that NVML did not give. */
 enum status fold_clocks(struct session *s, const struct frame *f, const union msg_any *m)
 {
+    const struct msg_clocks *d = &m->clocks;
+    struct generation *g = s->ngenerations ? &s->generations[s->ngenerations - 1] : NULL;
+
     (void)f;
-    s->clocks = m->clocks;
+    s->clocks = *d;
     s->has_clocks = true;
+    if (!g) return OK;
+    if (d->sm_mhz) stat_add(&g->sm_mhz, d->sm_mhz);
+    if (d->power_mw) stat_add(&g->watts, d->power_mw / 1e3);
+    if (d->temp_c) stat_add(&g->celsius, d->temp_c);
+    if (d->throttle[0]) throttle_add(g, d->throttle);
     return OK;
 }
 

@@ -319,6 +319,7 @@ static enum status put_session(const struct session *s, struct buf *out)
     svg_stalls(out, s);
     for (unsigned i = 0; st == OK && i < sizeof parts / sizeof *parts; i++)
         st = section(s, out, parts[i].id, NULL, NULL, 2, parts[i].folded);
+    if (st == OK && s->ntallies) st = section(s, out, "costs", NULL, NULL, 3, false);
     if (st == OK && s->nkernels) {
         buf_printf(out, "<h2>machine code</h2>\n");
         st = put_kernels(s, out);

@@ -81,6 +81,29 @@ static void add_figure(cJSON *o, const char *key, struct value v, bool whole)
     if (there && v.n) add_u64(f, "n", v.n);
 }
 
+/* What the source found, lost and cost. */
+static void add_tally(cJSON *o, const struct msg_tally *t)
+{
+    static const char *const output[] = {"not compared", "equal", "differs"};
+
+    add_u64(o, "windows", t->windows);
+    add_u64(o, "items", t->items);
+    add_u64(o, "dropped", t->dropped);
+    add_u64(o, "invalid", t->invalid);
+    add_u64(o, "other", t->other);
+    add_u64(o, "overflows", t->overflows);
+    add_u64(o, "switch_ns", t->switch_ns);
+    add_u64(o, "decode_ns", t->decode_ns);
+    add_u64(o, "overheads", t->overheads);
+    add_u64(o, "overhead_ns", t->overhead_ns);
+    if (!t->passes) return;
+    add_text(o, "sets", t->sets);
+    add_u64(o, "metrics", t->metrics);
+    add_u64(o, "passes", t->passes);
+    add_u64(o, "pass_ns", t->pass_ns);
+    cJSON_AddStringToObject(o, "output", output[t->output < 3 ? t->output : 0]);
+}
+
 static void add_session(cJSON *root, const struct session *s)
 {
     char started[32];
@@ -114,6 +137,19 @@ static void add_session(cJSON *root, const struct session *s)
         add_text(e, "name", s->sources[i].name);
         add_text(e, "state", s->sources[i].state);
         add_text(e, "why", s->sources[i].why);
+        for (uint32_t j = 0; j < s->ntallies; j++)
+            if (!strcmp(s->tallies[j].name, s->sources[i].name)) add_tally(e, &s->tallies[j]);
+    }
+}
+
+/* Every exact figure that came, by key: those of a set that was not counted are not there. */
+static void add_exact(cJSON *o, const struct session *s, const struct row *r)
+{
+    cJSON *list = cJSON_AddObjectToObject(o, "exact");
+
+    for (uint32_t i = 0; i < r->nmetrics; i++) {
+        const char *key = s->metrics[r->metrics[i].metric].key;
+        if (r->metrics[i].has_exact) add_figure(list, key, row_metric_exact(s, r, key), false);
     }
 }
 
@@ -202,6 +238,9 @@ static void add_row(cJSON *list, const struct session *s, const struct row *r)
     add_figure(o, "tensor_pct", row_metric_best(s, r, "tensor_pct"), false);
     add_figure(o, "dram_pct", row_metric_best(s, r, "dram_pct"), false);
     add_figure(o, "inst", row_metric_best(s, r, "inst"), true);
+    add_exact(o, s, r);
+    add_u64(o, "regs", k->def.regs);
+    add_u64(o, "smem", (uint64_t)k->def.smem_static + r->def.smem_dynamic);
     add_stalls(o, s, r);
     if (r->def.asked[0]) {
         add_text(o, "asked", r->def.asked);

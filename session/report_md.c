@@ -278,12 +278,14 @@ static enum status put_experiments(const struct session *s, struct buf *out)
 
 static enum status write_md(const struct session *s, struct buf *out)
 {
-    static const char *const first[] = {"sources", "generations", "flips", "rows"};
+    static const char *const first[] = {"generations", "flips", "rows"};
     enum status st = OK;
 
     put_about(s, out);
     put_length(s, out);
     if (s->nexperiments) st = put_experiments(s, out);
+    if (st == OK) st = section(s, out, "sources", NULL, NULL);
+    if (st == OK && s->ntallies) st = section(s, out, "costs", NULL, NULL);
     for (unsigned i = 0; i < sizeof first / sizeof *first && st == OK; i++)
         st = section(s, out, first[i], NULL, NULL);
     if (st == OK) st = put_reasons(s, out);

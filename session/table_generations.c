@@ -140,6 +140,42 @@ static void get_counted(const struct table_ctx *x, uint32_t i, struct cell *c)
     cell_count(c, gen(x, i)->counted_rounds);
 }
 
+/* ---- NVML ---- */
+
+static struct value no_nvml(void)
+{
+    return value_missing(VALUE_UNAVAILABLE, "NVML gave no reading while it ran");
+}
+
+static void get_mhz(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    cell_value(c, stat_median_value(&gen(x, i)->sm_mhz, "nvml", no_nvml()));
+}
+
+static void get_watts(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    cell_value(c, stat_median_value(&gen(x, i)->watts, "nvml", no_nvml()));
+}
+
+static void get_celsius(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    const struct series *t = &gen(x, i)->celsius;
+    cell_value(c, t->n ? value_ok(t->max, "nvml") : no_nvml());
+}
+
+static void get_throttle(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    const struct generation *g = gen(x, i);
+    if (!g->sm_mhz.n) {
+        cell_value(c, no_nvml());
+    } else if (!g->throttled) {
+        cell_text(c, "none");
+    } else {
+        cell_text(c, "%s (%u of %llu)", g->throttle, g->throttled, (unsigned long long)g->sm_mhz.n);
+        c->mark = MARK_WARN;
+    }
+}
+
 static const struct column generation_columns[] = {
     {"generation", "gen", "", "counts up with each flip and restart", 3, 1, 0, 1, 0, 0, get_gen},
     {"family", "family", "", "family whose variant it selects", 9, 4, 0, 0, 0, 1, get_gen_family},
@@ -168,6 +204,13 @@ static const struct column generation_columns[] = {
      0, get_timed},
     {"counted", "counted", "", "rounds with a counter on: in no figure here", 7, 5, 0, 1, 0, 0,
      get_counted},
+    {"sm_mhz", "MHz", "MHz", "SM clock while it ran, median of NVML's readings", 5, 6, 0, 1, 0, 0,
+     get_mhz},
+    {"watts", "W", "W", "power while it ran, median of NVML's readings", 4, 6, 0, 1, 0, 0,
+     get_watts},
+    {"celsius", "C", "C", "temperature while it ran, the highest", 3, 7, 0, 1, 0, 0, get_celsius},
+    {"throttle", "throttled by", "", "why the clock was held down, and in how many readings", 14, 7,
+     0, 0, 0, 0, get_throttle},
 };
 
 const struct table_def table_generations = {

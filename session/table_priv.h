@@ -14,6 +14,7 @@ extern const struct table_def table_kernels, table_rows, table_detail;
 extern const struct table_def table_generations, table_variants, table_parity, table_flips;
 extern const struct table_def table_census, table_stalls;
 extern const struct table_def table_sources, table_events, table_metrics, table_drops;
+extern const struct table_def table_costs;
 extern const struct table_def table_experiments, table_gates, table_pairs, table_mechanism;
 
 #endif
