@@ -3,7 +3,7 @@
  * commands between them, leave with BYE.
  *
  * Invariants: commands are taken only at token boundaries, on this thread; what fails after the
- * stream is open is told as frames, never only on stderr.
+ * stream is open is told as frames, never only on stderr (there too where no screen reads them).
  */
 #include "engine/engine.h"
 
@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PAUSE_WAKE_NS = 500000000 };
@@ -307,6 +308,13 @@ static enum status run_rounds(struct engine *e)
 
 /* ---- leaving ---- */
 
+/* Whether frames go to a file or a pipe: then nobody shows BYE's words, and stderr has them too. */
+static bool unwatched(int fd)
+{
+    struct stat s;
+    return fstat(fd, &s) != 0 || !S_ISSOCK(s.st_mode);
+}
+
 /* The last window is decoded and sent here: before BYE. */
 static void close_collect(struct engine *e)
 {
@@ -343,12 +351,14 @@ static void bye(struct engine *e, enum status st)
 static int run_stream(struct engine *e)
 {
     struct emit_options eo = {.fd = e->opt->fd, .epoch_ns = e->opt->epoch_ns};
+    /* A run for logits alone has no reader of frames, unless one is given. */
+    if (eo.fd < 0 && e->opt->logits) eo.fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (!eo.epoch_ns) eo.epoch_ns = clock_mono_ns();
     enum status st = OK;
     if (fcntl(eo.fd, F_GETFD) < 0)
         st = err_set(ERR_USAGE, "--fd %d: no such descriptor is open", eo.fd);
     if (st == OK) st = emit_open(&eo, &e->emit);
-    if (st == OK) st = commands_open(e->opt->fd, e->emit, &e->cmds);
+    if (st == OK) st = commands_open(eo.fd, e->emit, &e->cmds);
     if (st != OK) {
         fprintf(stderr, "sasstop-engine: %s\n", err_msg());
         emit_close(e->emit);
@@ -359,6 +369,7 @@ static int run_stream(struct engine *e)
     if (st == OK) close_collect(e);
     bye(e, st);
     if (st != OK) {
+        if (unwatched(eo.fd)) fprintf(stderr, "sasstop-engine: %s\n", err_msg());
         /* After a fault the device may answer nothing any more: what is open goes with the process,
          * and no exit handler of the driver gets to wait for it. */
         emit_flush(e->emit, 2000000000u);

@@ -56,24 +56,36 @@ static int by_name(const void *pa, const void *pb)
     return c ? c : strcmp(a->kernel, b->kernel);
 }
 
+/* "cubin" beside the running program, or beside its folder: programs of build/gpu use build/cubin.
+ */
+static enum status beside_program(char *out, size_t size)
+{
+    char own[4096];
+    ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
+    size_t len[2] = {0}; /* of the folder, and of the one above */
+    for (ssize_t i = 0; i < n; i++)
+        if (own[i] == '/') {
+            len[1] = len[0];
+            len[0] = (size_t)i;
+        }
+    if (n <= 0 || *own != '/' || len[0] + sizeof "/cubin" > size)
+        return err_set(ERR_IO, "can't tell where this program lies; set SASSTOP_CUBINS");
+    static const int order[] = {0, 1, 0}; /* when neither is there, the message names the first */
+    for (int i = 0; i < 3; i++) {
+        memcpy(out, own, len[order[i]]);
+        strcpy(out + len[order[i]], "/cubin");
+        if (access(out, R_OK) == 0) break;
+    }
+    return OK;
+}
+
 static enum status find_dir(const char *asked, char *out, size_t size)
 {
     const char *env = getenv("SASSTOP_CUBINS");
     if (!asked && env && *env) asked = env;
-    if (asked) {
-        if (snprintf(out, size, "%s", asked) >= (int)size)
-            return err_set(ERR_LIMIT, "the path of the cubins is too long");
-        return OK;
-    }
-    ssize_t n = readlink("/proc/self/exe", out, size - 1);
-    char *slash = NULL;
-    if (n > 0) {
-        out[n] = '\0';
-        slash = strrchr(out, '/');
-    }
-    if (!slash || (size_t)(slash - out) + sizeof "/cubin" > size)
-        return err_set(ERR_IO, "can't tell where this program lies; set SASSTOP_CUBINS");
-    strcpy(slash, "/cubin");
+    if (!asked) return beside_program(out, size);
+    if (snprintf(out, size, "%s", asked) >= (int)size)
+        return err_set(ERR_LIMIT, "the path of the cubins is too long");
     return OK;
 }
 

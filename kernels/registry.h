@@ -2,9 +2,10 @@
  * The kernels on disk, read out of their cubins with no GPU.
  *
  * registry_open() scans DIR/sm_XX/FAMILY/NAME.cubin (and FAMILY/broken/NAME.cubin) and keeps one
- * entry per descriptor. DIR is $SASSTOP_CUBINS, else "cubin" beside the running program. For each
- * file the first architecture in load order that has it is taken: exact with suffix (sm_90a),
- * exact (sm_90), same major and lower minor (sm_86 -> sm_80), nearest first.
+ * entry per descriptor. DIR is $SASSTOP_CUBINS, else "cubin" beside the running program, else
+ * beside the folder that it lies in. For each file the first architecture in load order that has
+ * it is taken: exact with suffix (sm_90a), exact (sm_90), same major and lower minor (sm_86 ->
+ * sm_80), nearest first.
  *
  * A user's own kernels, built elsewhere, come from one flat folder: EXTRA/NAME.cubin, family and
  * all by their descriptors alone; a cubin that doesn't run on the architecture in use is left out.

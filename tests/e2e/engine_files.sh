@@ -35,9 +35,17 @@ check "logits are written" $?
 size=$(wc -c <"$dir/logits")
 [ "$size" -gt 0 ] && [ $((size % (512 * 4))) -eq 0 ]
 check "as whole rows of the vocabulary" $?
-run --fd 3 --prompt "hello" --logits "$dir/logits" 3>/dev/null
-[ $? -eq 1 ]
-check "never over another file" $?
+before=$(cksum <"$dir/logits")
+run --fd 3 --prompt "hello" --logits "$dir/logits" 3>/dev/null 2>"$dir/err"
+[ $? -eq 1 ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && grep -q 'remove it' "$dir/err"
+check "never over another file, said on stderr too" $?
+[ "$(cksum <"$dir/logits")" = "$before" ]
+check "which stays as it was" $?
+run --prompt "hello" --logits "$dir/logits2" && cmp -s "$dir/logits" "$dir/logits2"
+check "logits need no --fd" $?
+run --fd 3 --variant nosuch --prompt "hello" --tokens 2 --rounds 1 3>"$dir/frames3" 2>"$dir/err"
+[ $? -eq 2 ] && grep -q nosuch "$dir/err" && grep -aq nosuch "$dir/frames3"
+check "frames into a file: what fails is on stderr too" $?
 
 "$engine" --doctor --json >"$dir/doctor"
 status=$?

@@ -76,7 +76,7 @@ static enum status bench_open(struct bench *b)
     call(b, b->drv->EventCreate(&b->end, DRV_EVENT_DEFAULT), "event");
     int sm = 10 * driver_attribute(b->drv, b->dev, DRV_DEV_CC_MAJOR, 0) +
              driver_attribute(b->drv, b->dev, DRV_DEV_CC_MINOR, 0);
-    struct registry_options o = {.sm = sm, .dir = "build/cubin"};
+    struct registry_options o = {.sm = sm};
     st = registry_open(&o, &b->reg);
     if (st == OK) st = launcher_open(&b->launcher, b->drv, b->dev, b->reg);
     if (st != OK) return st;

@@ -285,6 +285,32 @@ static void no_folder_says_what_to_do(void **state)
     assert_non_null(strstr(err_msg(), "make cubins"));
 }
 
+/* This program lies in build/unit: no cubin folder beside it, one beside its folder. */
+static void programs_of_a_subfolder_find_the_cubins(void **state)
+{
+    (void)state;
+    const char *env = getenv("SASSTOP_CUBINS");
+    char *kept = env ? strdup(env) : NULL, own[4096];
+    struct registry *r = NULL;
+    struct registry_options o = {.arch = "90a"};
+    ssize_t n = readlink("/proc/self/exe", own, sizeof own - 8);
+    assert_true(n > 0);
+    own[n] = '\0';
+    *strrchr(own, '/') = '\0';
+    strcpy(strrchr(own, '/'), "/cubin");
+    unsetenv("SASSTOP_CUBINS");
+    enum status st = registry_open(&o, &r);
+    if (access(own, R_OK) == 0) {
+        assert_int_equal(st, OK);
+        assert_string_equal(registry_dir(r), own);
+    } else {
+        assert_int_equal(st, ERR_UNAVAILABLE);
+    }
+    registry_close(r);
+    if (kept) setenv("SASSTOP_CUBINS", kept, 1);
+    free(kept);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +323,7 @@ int main(void)
         cmocka_unit_test(own_variants_come_from_a_flat_folder),
         cmocka_unit_test(damaged_and_misplaced_files_are_left_out_in_words),
         cmocka_unit_test(no_folder_says_what_to_do),
+        cmocka_unit_test(programs_of_a_subfolder_find_the_cubins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
