@@ -279,8 +279,9 @@ static void observe(struct engine_source *e, const struct frame *f)
         if (proto_decode(f, &reply, sizeof reply) == OK && !strcmp(reply.verb, "flip"))
             e->flip.verb[0] = 0;
         break;
-    case FRAME_GENERATION: /* the flip has taken place: what runs now is the new variant */
+    case FRAME_GENERATION: /* the flip has taken place: what runs now is the new variant's work */
         e->flip.verb[0] = 0;
+        e->busy = false;
         break;
     case FRAME_ROUND:
         if (proto_decode(f, &round, sizeof round) != OK) break;

@@ -300,6 +300,29 @@ static void test_after_a_round_silence_is_short(void **state)
     src->ops->close(src);
 }
 
+/* A new variant that hangs while stalls are sampled for it: that work takes no longer than rounds.
+ */
+static void test_silence_of_a_new_generation_is_short(void **state)
+{
+    struct seen s;
+    struct buf b = {0};
+    struct msg_round round = {.round = 1, .prefill_ns = 1000000, .decode_ns = 1000000};
+    (void)state;
+    put_generation(&b, 1, "good");
+    assert_int_equal(proto_encode(&b, FRAME_ROUND, 1500, &round), OK);
+    put_progress(&b, "exact", 1);
+    put_generation(&b, 2, "bad");
+    write_file("frames", b.data, b.len, 0);
+    buf_free(&b);
+    make_engine("exec sleep 600");
+    struct frame_source *src = open_source(&s);
+    take_slowly(src, &s, 4);
+    s.now += 5000000000ull;
+    assert_int_equal(pull(src, &s, 1, 0), OK);
+    assert_string_equal(s.fault.kind, "hang");
+    src->ops->close(src);
+}
+
 static void test_an_orderly_end_is_no_fault(void **state)
 {
     struct seen s;
@@ -376,6 +399,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_death_amid_a_flip_blames_the_new_one, setup, teardown),
         cmocka_unit_test_setup_teardown(test_death_in_the_new_generation_goes_back, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_silence_of_a_new_generation_is_short, setup, teardown),
         cmocka_unit_test_setup_teardown(test_after_a_round_silence_is_short, setup, teardown),
     };
     static const char *const left[] = {"engine", "frames", "args"};
