@@ -185,22 +185,45 @@ enum status lab_parse_bar(const char *text, char metric[16], double *gain)
 /* ---- the sentence ---- */
 
 enum { MOVED_MAX = 6 };
-#define MOVED 0.005 /* below that a figure counts as unmoved */
+#define MOVED       0.005 /* below that a figure counts as unmoved */
+#define STALL_MOVED 0.05  /* warps per issue: a rare reason that doubles is still rare */
 
-/* The time is what is to be explained; how far a loop was unrolled and how long the code is explain
- * nothing by themselves. */
+/* The time is what is to be explained, and elapsed cycles are the time by another clock; how far a
+ * loop was unrolled and how long the code is explain nothing by themselves. */
 bool lab_figure_explains(const struct msg_mechanism *f)
 {
-    return strcmp(f->unit, "us") != 0 && strcmp(f->name, "tensor in the hot loop") != 0 &&
-           strcmp(f->name, "instructions") != 0;
+    return strcmp(f->unit, "us") != 0 && strncmp(f->name, "elapsed ", 8) != 0 &&
+           strcmp(f->name, "tensor in the hot loop") != 0 && strcmp(f->name, "instructions") != 0;
 }
 
-static bool moved(const struct msg_mechanism *f)
+/* How far a figure moved, as a logarithm; 0 = it didn't. */
+static double move(const struct msg_mechanism *f)
 {
-    if (!lab_figure_explains(f)) return false;
-    if (!isfinite(f->a) || !isfinite(f->b)) return false;
+    if (!lab_figure_explains(f) || !isfinite(f->a) || !isfinite(f->b)) return 0;
+    if (strcmp(f->unit, "/issue") == 0 && fabs(f->b - f->a) < STALL_MOVED) return 0;
     if (f->a == 0 || f->b == 0) return f->a != f->b;
-    return fabs(log(fabs(f->b / f->a))) >= MOVED || (f->a < 0) != (f->b < 0);
+    if ((f->a < 0) != (f->b < 0)) return 1;
+    double d = fabs(log(fabs(f->b / f->a)));
+    return d >= MOVED ? d : 0;
+}
+
+/* Work comes first, then what moved farthest. */
+static double weight(const struct msg_mechanism *f)
+{
+    double d = move(f);
+    return d > 0 && strcmp(f->name, "executed instructions") == 0 ? INFINITY : d;
+}
+
+/* Is figure i among the MOVED_MAX that moved farthest? Of equals the first counts. */
+static bool tells(const struct lab_experiment *x, uint32_t i)
+{
+    double w = weight(&x->figures[i]);
+    unsigned before = 0;
+    for (uint32_t j = 0; j < x->nfigures; j++) {
+        double v = weight(&x->figures[j]);
+        before += v > w || (v == w && j < i);
+    }
+    return w > 0 && before < MOVED_MAX;
 }
 
 static void put(char *out, size_t size, const char *text)
@@ -228,12 +251,10 @@ void lab_sentence(const struct lab_experiment *x, const struct lab_result *r, ch
     if (size) out[0] = '\0';
     if (!x->nfigures || !size) return;
     for (uint32_t i = 0; i < x->nfigures; i++) {
-        if (!moved(&x->figures[i])) {
+        if (move(&x->figures[i]) == 0)
             still += isfinite(x->figures[i].a) && isfinite(x->figures[i].b) &&
                      lab_figure_explains(&x->figures[i]);
-            continue;
-        }
-        if (shown == MOVED_MAX) continue;
+        if (!tells(x, i)) continue;
         if (!shown) put(out, size, "From A to B: ");
         put_figure(&x->figures[i], shown++ == 0, out, size);
     }

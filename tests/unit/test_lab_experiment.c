@@ -233,6 +233,21 @@ static void sentence_says_what_moved(void **unused)
     assert_null(strstr(text, "100 -> 900"));
     assert_null(strstr(text, "time a launch"));
     assert_null(strstr(text, "spilled"));
+    /* Six at most: the work, then what moved farthest; cycles are the time again. */
+    put_figure(&s, "elapsed cycles, counted", "cycles", 1000, 500);
+    put_figure(&s, "bank conflicts", "", 1000, 500);
+    put_figure(&s, "stall wait", "/issue", 0.02, 0.05);
+    put_figure(&s, "stall barrier", "/issue", 0.8, 0.6);
+    put_figure(&s, "L2 hits", "%", 90, 80);
+    put_figure(&s, "DRAM read", "B", 100, 110);
+    put_figure(&s, "registers", "", 128, 96);
+    lab_sentence(x, &r, text, sizeof text);
+    assert_non_null(strstr(text, "executed instructions 1000 -> 942"));
+    assert_non_null(strstr(text, "bank conflicts 1000 -> 500"));
+    assert_non_null(strstr(text, "stall barrier 0.8 -> 0.6"));
+    assert_null(strstr(text, "elapsed cycles"));
+    assert_null(strstr(text, "stall wait"));
+    assert_null(strstr(text, "SM% of the launch")); /* the least of seven */
     session_free(&s);
 }
 
