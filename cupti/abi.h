@@ -87,7 +87,7 @@ typedef void (*cupti_callback)(void *user, int domain, uint32_t id, const void *
 
 /* ---- activity ---- */
 
-enum { CUPTI_KIND_KERNEL = 3, CUPTI_KIND_CONCURRENT_KERNEL = 10 };
+enum { CUPTI_KIND_KERNEL = 3, CUPTI_KIND_CONCURRENT_KERNEL = 10, CUPTI_KIND_OVERHEAD = 17 };
 enum { CUPTI_FLUSH_FORCED = 1 };
 enum { CUPTI_ATTR_ZEROED_BUFFERS = 5 };
 
@@ -118,6 +118,17 @@ struct CUPTI_PACKED cupti_kernel_record {
     uint64_t graph_node;
     int shmem_limit;
     uint32_t graph;
+};
+
+/* CUpti_ActivityOverhead3. `data` is the reader's to free, where there is any. */
+struct CUPTI_PACKED cupti_overhead_record {
+    int kind;
+    int overhead; /* what it was: buffer flush, instrumentation, lazy loading... */
+    int object_kind;
+    uint32_t object[3];
+    uint64_t start, end; /* both 0: not known */
+    uint32_t correlation, reserved;
+    void *data;
 };
 
 typedef void (*cupti_buffer_request)(uint8_t **buffer, size_t *size, size_t *max_records);

@@ -1,21 +1,29 @@
 /*
- * activity: the span of every kernel (CUPTI's CONCURRENT_KERNEL records) of a window.
+ * activity: the span of every kernel (CUPTI's CONCURRENT_KERNEL records) of a window, and what
+ * CUPTI says that it took itself (OVERHEAD records).
  *
  * CUPTI asks for buffers on the launching thread and hands full ones back on a thread of its own;
- * both only push and pop a list under a mutex that is never held across a CUPTI call. All records
- * are read in stop(), on the launching thread, with the stream drained: a forced flush, then the
- * records of this window sorted by correlation id, which is launch order, and paired with the
- * launches noted in that order. If the two disagree in number or name nothing is guessed: the
- * window's spans have tag 0. So every launch between start and stop must be announced (kernels that
- * never are, a library's say, do no harm).
+ * both only push and pop a list under a mutex that is never held across a CUPTI call. Records are
+ * read on the launching thread: between launches when half of the pool is full, so that a window
+ * may hold more than the pool, and the rest in stop(), with the stream drained, after a forced
+ * flush. Then the window's records are sorted by correlation id, which is launch order, and by
+ * start inside one (the nodes of a graph launch share theirs), and paired with the launches noted
+ * in that order. If the two disagree in number or name nothing is guessed: the window's spans have
+ * tag 0. So every launch between start and stop must be announced (kernels that never are, a
+ * library's say, do no harm), the nodes of a graph one by one, in the order in which they run.
+ *
+ * A record without usable times keeps its place in that order but is not delivered: counted, not
+ * used. Among others of its graph launch its place is unknown, and nothing is tagged.
  *
  * Buffers come from a bounded pool. When it is empty CUPTI gets none and counts what it drops.
- * One such source a process: CUPTI's callbacks carry no user pointer.
+ * One such source a process: CUPTI's callbacks carry no user pointer. In a child after fork() the
+ * callbacks hand out nothing: CUPTI can't be used there.
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cupti/sources.h"
@@ -25,6 +33,7 @@ enum { BUFFER_BYTES = 1 << 20, POOL = 16, NAME_MAX_ = 256, NAMES = 1024 };
 struct record {
     struct counter_span span;
     uint32_t name; /* index in names */
+    bool timeless; /* holds its place only */
 };
 
 struct buffer {
@@ -36,7 +45,9 @@ struct buffer {
 static struct pool {
     pthread_mutex_t lock;
     struct buffer b[POOL];
+    _Atomic int full; /* buffers to be read */
     uint64_t refused; /* requests that found the pool empty */
+    pid_t pid;        /* whose it is */
     bool open;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -47,8 +58,9 @@ struct activity {
     size_t n, cap;
     char (*names)[NAME_MAX_];
     size_t name_count;
-    uint64_t opened_ns, dropped, invalid;
-    bool registered, enabled, keep;
+    uint64_t opened_ns, dropped, invalid, overhead_ns;
+    uint32_t overheads;
+    bool registered, enabled, keep, overhead_on;
 };
 
 /* ---- CUPTI's side ---- */
@@ -57,6 +69,7 @@ static void buffer_requested(uint8_t **bytes, size_t *size, size_t *max_records)
 {
     *bytes = NULL;
     *size = *max_records = 0;
+    if (pool.pid != getpid()) return; /* a forked child: the lock may be held by nobody */
     pthread_mutex_lock(&pool.lock);
     for (int i = 0; i < POOL && !*bytes; i++) {
         struct buffer *b = &pool.b[i];
@@ -72,11 +85,13 @@ static void buffer_requested(uint8_t **bytes, size_t *size, size_t *max_records)
 static void buffer_completed(void *ctx, uint32_t stream, uint8_t *bytes, size_t size, size_t valid)
 {
     (void)ctx, (void)stream;
+    if (pool.pid != getpid()) return;
     pthread_mutex_lock(&pool.lock);
     for (int i = 0; i < POOL; i++)
-        if (pool.b[i].bytes == bytes) {
+        if (pool.b[i].bytes == bytes && pool.b[i].state == LENT) {
             pool.b[i].valid = valid <= size ? valid : size;
             pool.b[i].state = valid ? FULL : FREE;
+            pool.full += valid != 0;
         }
     pthread_mutex_unlock(&pool.lock);
 }
@@ -89,6 +104,7 @@ static enum status pool_open(void)
         if (!pool.b[i].bytes) return err_set(ERR_NOMEM, "out of memory: activity buffers");
         memset(pool.b[i].bytes, 0, BUFFER_BYTES);
     }
+    pool.pid = getpid();
     return OK;
 }
 
@@ -106,14 +122,12 @@ static uint32_t intern(struct activity *a, const char *name)
 
 static void take(struct activity *a, const struct cupti_kernel_record *k)
 {
-    if (!k->start || !k->end || k->end < k->start) {
-        a->invalid++;
-        return;
-    }
+    bool timeless = !k->start || !k->end || k->end < k->start;
     if (a->n == a->cap) {
         a->dropped++;
         return;
     }
+    a->invalid += timeless;
     a->rec[a->n++] = (struct record){
         .span = {.start_ns = k->start,
                  .end_ns = k->end,
@@ -126,7 +140,16 @@ static void take(struct activity *a, const struct cupti_kernel_record *k)
                  .stream = k->stream,
                  .graph = k->graph,
                  .graph_node = k->graph_node},
-        .name = intern(a, k->name)};
+        .name = intern(a, k->name),
+        .timeless = timeless};
+}
+
+static void take_overhead(struct activity *a, struct cupti_overhead_record *o)
+{
+    a->overheads++;
+    if (o->start && o->end > o->start) a->overhead_ns += o->end - o->start;
+    free(o->data); /* ours to free, says CUPTI; NULL for most */
+    o->data = NULL;
 }
 
 static void read_buffer(struct activity *a, uint8_t *bytes, size_t valid)
@@ -135,26 +158,42 @@ static void read_buffer(struct activity *a, uint8_t *bytes, size_t valid)
     while (a->src.env.lib->activity_next(bytes, valid, &r) == CUPTI_R_SUCCESS) {
         if (r->kind == CUPTI_KIND_CONCURRENT_KERNEL || r->kind == CUPTI_KIND_KERNEL)
             take(a, (const struct cupti_kernel_record *)r);
+        else if (r->kind == CUPTI_KIND_OVERHEAD)
+            take_overhead(a, (struct cupti_overhead_record *)r);
     }
 }
 
-/* Reads every full buffer; keep = false throws the records away. */
-static void drain(struct activity *a, bool keep)
+/* Reads every full buffer. */
+static void read_full(struct activity *a)
 {
     for (int i = 0; i < POOL; i++) {
         pthread_mutex_lock(&pool.lock);
         bool full = pool.b[i].state == FULL;
         pthread_mutex_unlock(&pool.lock);
         if (!full) continue;
-        if (keep) read_buffer(a, pool.b[i].bytes, pool.b[i].valid);
+        read_buffer(a, pool.b[i].bytes, pool.b[i].valid);
         memset(pool.b[i].bytes, 0, BUFFER_BYTES); /* CUPTI is told that buffers come zeroed */
         pthread_mutex_lock(&pool.lock);
         pool.b[i].state = FREE;
+        pool.full--;
         pthread_mutex_unlock(&pool.lock);
     }
+}
+
+static void drain(struct activity *a)
+{
     size_t lost = 0;
-    if (a->src.env.lib->activity_dropped(NULL, 0, &lost) == CUPTI_R_SUCCESS && keep)
-        a->dropped += lost;
+    read_full(a);
+    if (a->src.env.lib->activity_dropped(NULL, 0, &lost) == CUPTI_R_SUCCESS) a->dropped += lost;
+}
+
+/* What was read so far is not of the window that begins. */
+static void forget(struct activity *a)
+{
+    a->n = a->notes.n = 0;
+    a->dropped = a->invalid = a->notes.lost = 0;
+    a->overheads = 0;
+    a->overhead_ns = 0;
 }
 
 static int by_launch(const void *x, const void *y)
@@ -173,13 +212,23 @@ static bool noted(const struct activity *a, const char *name)
     return false;
 }
 
+/* Is there a record without times whose place among others of its launch can't be known? */
+static bool misplaced(const struct activity *a)
+{
+    for (size_t i = 1; i < a->n; i++)
+        if (a->rec[i].span.correlation == a->rec[i - 1].span.correlation &&
+            (a->rec[i].timeless || a->rec[i - 1].timeless))
+            return true;
+    return false;
+}
+
 /* Gives spans their tags: both lists are in launch order. One missing or surplus launch would shift
  * all that follow it, unseen among launches of one kernel: so either everything fits or no span is
  * tagged. Returns the number of spans without a tag. */
 static uint64_t pair(struct activity *a)
 {
     size_t i = 0, foreign = 0;
-    bool fits = a->dropped == 0 && a->notes.lost == 0;
+    bool fits = a->dropped == 0 && a->notes.lost == 0 && !misplaced(a);
     bool known[NAMES];
     for (size_t k = 0; k < a->name_count; k++) known[k] = noted(a, a->names[k]);
     for (size_t r = 0; r < a->n && fits; r++) {
@@ -192,15 +241,20 @@ static uint64_t pair(struct activity *a)
     }
     if (fits && i == a->notes.n) return foreign;
     for (size_t r = 0; r < a->n; r++) a->rec[r].span.tag = 0;
-    return a->n;
+    return a->n - a->invalid;
 }
 
-static void deliver(struct activity *a)
+/* Returns how many it were. */
+static uint64_t deliver(struct activity *a)
 {
+    uint64_t n = 0;
     for (size_t i = 0; i < a->n; i++) {
+        if (a->rec[i].timeless) continue;
         a->rec[i].span.kernel = a->names[a->rec[i].name];
         if (a->src.env.sink.span) a->src.env.sink.span(a->src.env.sink.user, &a->rec[i].span);
+        n++;
     }
+    return n;
 }
 
 /* ---- the source ---- */
@@ -253,17 +307,19 @@ static enum status start(struct counter_source *src)
 {
     struct activity *a = (struct activity *)src;
     const struct cupti_lib *lib = src->env.lib;
+    forget(a);        /* makes room */
     if (a->enabled) { /* kept on since the last window: what came in between is not ours */
         lib->activity_flush(CUPTI_FLUSH_FORCED);
-        drain(a, false);
+        drain(a);
     } else {
+        read_full(a); /* late ones of a source before this one */
         enum status st = cupti_check(lib, lib->activity_enable(CUPTI_KIND_CONCURRENT_KERNEL),
                                      "enabling kernel activity");
         if (st != OK) return st;
         a->enabled = true;
+        a->overhead_on = lib->activity_enable(CUPTI_KIND_OVERHEAD) == CUPTI_R_SUCCESS;
     }
-    a->n = a->notes.n = 0;
-    a->dropped = a->invalid = a->notes.lost = 0;
+    forget(a);
     pool.refused = 0;
     a->opened_ns = clock_wall_ns();
     return OK;
@@ -272,6 +328,22 @@ static enum status start(struct counter_source *src)
 static void launch_begin(struct counter_source *src, const struct counter_launch *l)
 {
     counter_notes_put(&((struct activity *)src)->notes, l);
+}
+
+/* Keeps CUPTI in buffers while a long window is open. */
+static void launch_end(struct counter_source *src, const struct counter_launch *l)
+{
+    (void)l;
+    if (pool.full >= POOL / 2) read_full((struct activity *)src);
+}
+
+/* Both kinds; the answer is that of the kernels'. */
+static cupti_result disable(struct activity *a)
+{
+    const struct cupti_lib *lib = a->src.env.lib;
+    if (a->overhead_on) lib->activity_disable(CUPTI_KIND_OVERHEAD);
+    a->overhead_on = a->enabled = false;
+    return lib->activity_disable(CUPTI_KIND_CONCURRENT_KERNEL);
 }
 
 static enum status stop(struct counter_source *src)
@@ -284,16 +356,13 @@ static enum status stop(struct counter_source *src)
                                .end_ns = clock_wall_ns()};
     enum status st = cupti_check(lib, lib->activity_flush(CUPTI_FLUSH_FORCED), "flushing activity");
     if (st != OK) return st;
-    drain(a, true);
-    if (!a->keep) {
-        a->enabled = false;
-        st = cupti_check(lib, lib->activity_disable(CUPTI_KIND_CONCURRENT_KERNEL),
-                         "disabling kernel activity");
-    }
+    drain(a);
+    if (!a->keep) st = cupti_check(lib, disable(a), "disabling kernel activity");
     qsort(a->rec, a->n, sizeof *a->rec, by_launch);
     w.other = pair(a);
-    deliver(a);
-    w.items = a->n;
+    w.items = deliver(a);
+    w.overheads = a->overheads;
+    w.overhead_ns = a->overhead_ns;
     w.dropped = a->dropped;
     w.invalid = a->invalid;
     w.overflow = a->dropped > 0 || pool.refused > 0;
@@ -307,11 +376,9 @@ static enum status disarm(struct counter_source *src)
     struct activity *a = (struct activity *)src;
     const struct cupti_lib *lib = src->env.lib;
     if (!a->enabled) return OK;
-    a->enabled = false;
-    enum status st = cupti_check(lib, lib->activity_disable(CUPTI_KIND_CONCURRENT_KERNEL),
-                                 "disabling kernel activity");
+    enum status st = cupti_check(lib, disable(a), "disabling kernel activity");
     lib->activity_flush(CUPTI_FLUSH_FORCED);
-    drain(a, false);
+    drain(a);
     return st;
 }
 
@@ -335,6 +402,7 @@ const struct counter_source_ops counter_activity_ops = {
     .arm = arm,
     .start = start,
     .launch_begin = launch_begin,
+    .launch_end = launch_end,
     .stop = stop,
     .disarm = disarm,
     .close = close_,

@@ -113,6 +113,11 @@ struct counter_window {
     uint64_t reported;  /* pc: total samples as CUPTI counts them, to compare with items */
     bool overflow;      /* the hardware buffer ran over: the window's figures would lie */
     uint64_t decode_ns; /* host time spent on reading the data */
+    uint32_t overheads; /* activity: CUPTI's own records of what it took, and their time in all */
+    uint64_t overhead_ns;
+    unsigned sets; /* range: METRIC_SET_* of the group, how many metrics, and runs of the work */
+    uint32_t metrics, passes;
+    bool given_up; /* range: the work did not run in every pass; its counters were dropped */
 };
 
 enum counter_health { COUNTER_OFF, COUNTER_READY, COUNTER_UNAVAILABLE, COUNTER_FAILED };

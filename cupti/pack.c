@@ -115,6 +115,14 @@ static enum status check_chip(const struct cupti_lib *lib, const char *chip, int
     return cupti_check(lib, r, what);
 }
 
+/* The first name of a '|' list that the chip's range profiler knows. */
+static bool first_known(const struct cupti_lib *lib, const char *chip, const char *list, char *name)
+{
+    for (unsigned c = 0; metric_candidate(list, c, name, PACK_NAME); c++)
+        if (pack_knows(lib, chip, CUPTI_TYPE_RANGE, name)) return true;
+    return false;
+}
+
 enum status pack_range_set(const struct cupti_lib *lib, const char *chip, unsigned sets,
                            struct pack_set *out)
 {
@@ -124,8 +132,9 @@ enum status pack_range_set(const struct cupti_lib *lib, const char *chip, unsign
     for (size_t i = 0; i < metric_count(); i++) {
         const struct metric *m = metric_at(i);
         if (!(m->sets & sets) || !m->range[0]) continue;
-        if (out->n < PACK_MAX && pack_knows(lib, chip, out->type, m->range))
-            append(out, m->id, m->range);
+        char name[PACK_NAME];
+        if (out->n < PACK_MAX && first_known(lib, chip, m->range, name))
+            append(out, m->id, name);
         else
             refuse(out, m->key);
     }

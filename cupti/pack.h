@@ -22,7 +22,7 @@
 #include "cupti/lib.h"
 #include "cupti/metrics.h"
 
-enum { PACK_MAX = 48, PACK_NAME = 128 };
+enum { PACK_MAX = 96, PACK_NAME = 128 };
 
 struct pack_set {
     int type; /* CUPTI_TYPE_RANGE or CUPTI_TYPE_PM */
@@ -38,7 +38,8 @@ struct pack_set {
     char refused_keys[192]; /* their keys, "a b c", cut to fit */
 };
 
-/* Every metric of `sets` that the chip knows, in one configuration, any number of passes.
+/* Every metric of `sets` that the chip knows, by the first of its names that it knows, in one
+ * configuration of any number of passes.
  * ERR_UNAVAILABLE: none is known, or the chip itself isn't (its name is in the message). */
 enum status pack_range_set(const struct cupti_lib *lib, const char *chip, unsigned sets,
                            struct pack_set *out);

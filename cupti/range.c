@@ -243,6 +243,10 @@ static enum status disarm(struct counter_source *src)
     r->object = NULL;
     r->w.end_ns = clock_wall_ns();
     r->w.decode_ns = r->w.end_ns - t0;
+    r->w.sets = r->cfg.range_sets ? r->cfg.range_sets : METRIC_SET_LIVE;
+    r->w.metrics = (uint32_t)r->set.n;
+    r->w.passes = (uint32_t)r->passes;
+    r->w.given_up = r->given_up || !r->complete;
     if (src->env.sink.window) src->env.sink.window(src->env.sink.user, &r->w);
     return st;
 }

@@ -35,7 +35,7 @@ static void send_metrics(struct collect *c)
         snprintf(d.key, sizeof d.key, "%s", m->key);
         snprintf(d.label, sizeof d.label, "%s", m->label);
         if (*m->range)
-            snprintf(d.ncu, sizeof d.ncu, "%s", m->range);
+            metric_candidate(m->range, 0, d.ncu, sizeof d.ncu);
         else
             metric_candidate(m->pm, 0, d.ncu, sizeof d.ncu);
         snprintf(d.unit, sizeof d.unit, "%s", m->unit);

@@ -108,6 +108,10 @@ cupti_result fake_chip_name(struct cupti_chip_params *p)
 cupti_result fake_activity_enable(int kind)
 {
     ANSWER("cuptiActivityEnable");
+    if (kind == CUPTI_KIND_OVERHEAD) {
+        fake_state.overhead_on = !fake_scripted("nooverhead", 0);
+        return fake_state.overhead_on ? 0 : CUPTI_R_INVALID_PARAMETER;
+    }
     RULE(kind == CUPTI_KIND_CONCURRENT_KERNEL && fake_state.request, CUPTI_R_INVALID_PARAMETER);
     fake_cupti.activity_on = true;
     return 0;
@@ -115,8 +119,10 @@ cupti_result fake_activity_enable(int kind)
 
 cupti_result fake_activity_disable(int kind)
 {
-    (void)kind;
-    fake_cupti.activity_on = false;
+    if (kind == CUPTI_KIND_OVERHEAD)
+        fake_state.overhead_on = false;
+    else
+        fake_cupti.activity_on = false;
     return fake_called("cuptiActivityDisable");
 }
 
@@ -134,9 +140,8 @@ cupti_result fake_activity_attribute(int a, size_t *size, void *v)
     return fake_called("cuptiActivitySetAttribute");
 }
 
-void fake_cupti_launch(const char *kernel, bool invalid)
+static void launch(const char *kernel, bool invalid, uint64_t node)
 {
-    fake_state.correlation++;
     fake_state.clock += 1000;
     if (fake_state.range_running && fake_state.ranges < fake_state.range_room)
         fake_state.ranges++;
@@ -154,8 +159,39 @@ void fake_cupti_launch(const char *kernel, bool invalid)
                                      .grid = {1, 1, 1},
                                      .block = {32, 1, 1},
                                      .correlation = fake_state.correlation,
+                                     .graph_node = node,
+                                     .graph = node ? 1 : 0,
                                      .name = kernel};
     fake_state.clock += 5000;
+    if (fake_state.records >= (size_t)fake_scripted("flush_every", MAX_RECORDS + 1))
+        fake_activity_flush(0); /* as CUPTI's worker does */
+}
+
+void fake_cupti_launch(const char *kernel, bool invalid)
+{
+    fake_state.correlation++;
+    launch(kernel, invalid, 0);
+}
+
+void fake_cupti_graph(const char *const *kernels, size_t n, size_t invalid)
+{
+    fake_state.correlation++;
+    for (size_t i = 0; i < n; i++) launch(kernels[i], i == invalid, i + 1);
+}
+
+/* Puts the scripted number of overhead records of 2 us each in front of a buffer. */
+static size_t put_overheads(uint8_t *b, size_t size)
+{
+    size_t n = fake_state.overhead_on ? (size_t)fake_scripted("overheads", 0) : 0;
+    for (size_t i = 0; i < n && (i + 1) * sizeof fake_state.rec[0] <= size; i++) {
+        struct cupti_overhead_record o = {.kind = CUPTI_KIND_OVERHEAD,
+                                          .overhead = 1 << 16,
+                                          .start = fake_state.clock,
+                                          .end = i ? fake_state.clock + 2000 : 0,
+                                          .data = malloc(16)};
+        memcpy(b + i * sizeof fake_state.rec[0], &o, sizeof o);
+    }
+    return n;
 }
 
 /* Hands the records over last first: CUPTI promises no order. Buffers hold `room` records each. */
@@ -168,6 +204,7 @@ cupti_result fake_activity_flush(uint32_t flag)
         uint8_t *b = NULL;
         size_t size = 0, max = 0, n = 0;
         fake_state.request(&b, &size, &max);
+        if (b) n = put_overheads(b, size);
         if (!b) {
             fake_state.dropped += fake_state.records;
             fake_state.records = 0;

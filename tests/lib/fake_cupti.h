@@ -34,5 +34,7 @@ void fake_cupti_reset(void);
 
 /* A kernel runs: activity sees it when it is on. invalid: without usable times. */
 void fake_cupti_launch(const char *kernel, bool invalid);
+/* A graph of n kernels runs as one launch; node `invalid` has no usable times (n: none). */
+void fake_cupti_graph(const char *const *kernels, size_t n, size_t invalid);
 
 #endif

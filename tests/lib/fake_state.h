@@ -29,6 +29,7 @@ struct fake_state {
     cupti_buffer_complete complete;
     struct cupti_kernel_record rec[MAX_RECORDS];
     size_t records, dropped;
+    bool overhead_on;
     uint32_t correlation;
     uint64_t clock;
 };

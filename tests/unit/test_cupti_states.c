@@ -92,7 +92,7 @@ static void activity_does_not_guess(void **state)
     assert_int_equal(found.sum[COUNTER_ACTIVITY].other, 19);
     activity_round(src, 20, -1, 5); /* a record without times */
     assert_int_equal(found.sum[COUNTER_ACTIVITY].invalid, 1);
-    assert_int_equal(found.bad_tags, 38);
+    assert_int_equal(found.bad_tags, 19); /* it held its place: the others know their launch */
     close_source(src);
 }
 
