@@ -144,8 +144,8 @@ static void other_sets_pack(void **state)
     }
 }
 
-/* Every set on every chip: what the chip knows fits one group, whose parts take no more passes
- * apart than together would save; the rest is refused by its key. */
+/* What a chip knows of all sets is one group; what it doesn't is refused by its key. On one chip of
+ * each family also set by set: together they take no more passes than apart. */
 static void every_set_packs_on_every_chip(void **state)
 {
     (void)state;
@@ -153,8 +153,11 @@ static void every_set_packs_on_every_chip(void **state)
     size_t n = 0;
     const char *const *chips = pack_chips(lib, &n);
     for (size_t i = 0; i < n; i++) {
+        static const char families[] =
+            "GV100 TU102 GA100 GA102 AD102 GH100 GB100 GB110 GB202 GB10B";
         size_t apart = 0, together = 0;
-        for (unsigned k = 0; k < METRIC_SETS; k++) {
+        bool parts = strstr(families, chips[i]) != NULL;
+        for (unsigned k = parts ? 0 : METRIC_SETS - 1; k < METRIC_SETS; k++) {
             struct pack_set s;
             unsigned set = metric_sets_parse(metric_set_name(k));
             if (pack_range_set(lib, chips[i], set, &s) != OK) {
@@ -169,7 +172,7 @@ static void every_set_packs_on_every_chip(void **state)
                               metric_set_name(k), s.n, s.passes, s.refused_keys);
             pack_free(lib, &s);
         }
-        assert_true(together <= apart);
+        if (parts) assert_true(together <= apart);
     }
 }
 
