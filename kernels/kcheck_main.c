@@ -13,11 +13,11 @@
 #include <string.h>
 
 struct options {
-    const char *variant, *arch, *cubins, *variants, *against;
+    const char *variant, *family, *arch, *cubins, *variants, *against;
     struct shape shapes[CHECK_SHAPES_MAX];
-    int n_shapes, repeat, limit_s, blocks;
+    int n_shapes, repeat, limit_s, blocks, kd;
     uint64_t seed;
-    bool all, json, csv, list, broken, bench, serve, fragments;
+    bool all, json, csv, list, broken, bench, quick, serve, fragments;
 };
 
 static const char usage_text[] =
@@ -25,20 +25,23 @@ static const char usage_text[] =
     "Checks GEMM kernel variants against the C reference, each in a process of its own.\n"
     "  --all               every variant (the default)\n"
     "  --variant NAME      one kernel, such as nb_kd8\n"
+    "  --family F, --kd N  of these alone those of a family, of a depth\n"
     "  --shapes M,N,K;...  output rows, tokens, inner dimension; default: the family's list\n"
     "  --seed S            of the inputs (default 1)\n"
     "  --repeat R          fresh seeds a shape (default 1)\n"
     "  --bench             time each sound shape as well: cold (inputs rotated over 4x the L2), "
     "hot\n"
     "  --against NAME      with it: ratio to that kernel's time, the two in turns\n"
+    "  --blocks N          with it: N blocks an SM, by padding shared memory\n"
+    "  --quick             random inputs alone, and fewer, shorter batches\n"
     "  --include-broken    also those that are wrong on purpose: each must be caught\n"
     "  --limit S           seconds without a sign of life that count as a hang (default 20)\n"
     "  --json              one JSON object a variant and line\n"
     "  --csv               one row a shape\n"
     "  --fragments         sweep B fragments unpacked in registers against ldmatrix's; no GPU\n"
     "  --list              what is there, without a GPU; --arch 90a chooses\n"
-    "  --serve             time --variant on one shape, once a line of stdin, as JSON\n"
-    "  --blocks N          with it: N blocks a SM, by padding shared memory\n"
+    "  --serve             time --variant on one shape, once a line of stdin, as JSON; takes "
+    "--blocks\n"
     "  --cubins DIR        kernels from there\n"
     "  --variants DIR      and your own: DIR/*.cubin, by their descriptors alone\n"
     "  --version, --help\n"
@@ -81,7 +84,10 @@ enum {
     OPT_AGAINST,
     OPT_CSV,
     OPT_FRAGMENTS,
-    OPT_VARIANTS
+    OPT_VARIANTS,
+    OPT_FAMILY,
+    OPT_KD,
+    OPT_QUICK
 };
 
 static const struct option long_options[] = {
@@ -97,6 +103,9 @@ static const struct option long_options[] = {
     {"csv", no_argument, NULL, OPT_CSV},
     {"fragments", no_argument, NULL, OPT_FRAGMENTS},
     {"variants", required_argument, NULL, OPT_VARIANTS},
+    {"family", required_argument, NULL, OPT_FAMILY},
+    {"kd", required_argument, NULL, OPT_KD},
+    {"quick", no_argument, NULL, OPT_QUICK},
     {"include-broken", no_argument, NULL, OPT_BROKEN},
     {"limit", required_argument, NULL, OPT_LIMIT},
     {"arch", required_argument, NULL, OPT_ARCH},
@@ -164,6 +173,14 @@ static enum status take_option(struct options *o, int c)
     case OPT_VARIANTS:
         o->variants = optarg;
         return OK;
+    case OPT_FAMILY:
+        o->family = optarg;
+        return family_find(optarg) ? OK : err_set(ERR_USAGE, "no family is called %s", optarg);
+    case OPT_KD:
+        return take_number("kd", optarg, &o->kd);
+    case OPT_QUICK:
+        o->quick = true;
+        return OK;
     case OPT_ARCH:
         o->arch = optarg;
         return OK;
@@ -199,6 +216,8 @@ static enum status parse(int argc, char **argv, struct options *o)
         return err_set(ERR_USAGE, "--serve wants --variant NAME and one shape");
     if (o->json && o->csv) return err_set(ERR_USAGE, "--json or --csv, not both");
     if (o->against && !o->bench) return err_set(ERR_USAGE, "--against goes with --bench");
+    if (o->blocks && !o->bench && !o->serve)
+        return err_set(ERR_USAGE, "--blocks goes with --bench or --serve");
     if (o->variant && o->all) return err_set(ERR_USAGE, "--all or --variant, not both");
     return OK;
 }
@@ -245,6 +264,8 @@ static enum status check_one(const struct options *o, const struct registry *reg
         .seed = o->seed,
         .repeat = o->repeat,
         .bench = o->bench,
+        .quick = o->quick,
+        .blocks = o->blocks,
         .against = against_of(o, reg, v),
     };
     enum status st = check_watch(&job, o->limit_s, &report);
@@ -260,6 +281,7 @@ static enum status check_pass(const struct options *o, const struct registry *re
         const struct variant *v = registry_get(reg, i);
         bool ok = false;
         if (v->broken != broken) continue;
+        if ((o->family && strcmp(o->family, v->family)) || (o->kd && o->kd != v->kd)) continue;
         if (o->variant ? strcmp(o->variant, v->kernel) != 0 : !family_find(v->family)) continue;
         if (!family_find(v->family))
             return err_set(ERR_USAGE, "%s is of family %s, which has no contract to check by",
@@ -279,6 +301,8 @@ static enum status check_all(const struct options *o, const struct registry *reg
     enum status st = check_pass(o, reg, false, bad, done);
     if (st == OK) st = check_pass(o, reg, true, bad, done);
     if (st != OK) return st;
+    if (*done == 0 && !o->variant && (o->family || o->kd))
+        return err_set(ERR_USAGE, "no kernel of that family and depth in %s", registry_dir(reg));
     if (*done == 0 && o->variant)
         return err_set(ERR_USAGE, "no kernel %s in %s; kcheck --list shows what is there",
                        o->variant, registry_dir(reg));

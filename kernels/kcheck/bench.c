@@ -23,6 +23,8 @@ enum {
     BLOCKS_MS = 1500, /* of one series */
     WARM = 3,
     BATCH_US = 10000,
+    QUICK_BLOCKS_MAX = 21,
+    QUICK_BATCH_US = 3000,
     LAUNCHES_MAX = 4096,
     COPIES_MAX = 4096,
     L2_TIMES = 4,
@@ -40,6 +42,7 @@ struct lane {
 
 struct bench {
     struct gpu *g;
+    const struct check_job *job;
     struct lane lane[2]; /* the variant, and what it is held against */
     int lanes;
     struct drv_event *start, *end;
@@ -72,13 +75,14 @@ bool bench_settled(const double *v, int n)
 
 /* ---- one lane ---- */
 
-static enum status launch(struct gpu *g, struct lane *l, int copy)
+static enum status launch(struct bench *b, struct lane *l, int copy)
 {
-    drv_ptr a = l->a + (size_t)copy * l->a_step, b = l->b + (size_t)copy * l->b_step;
+    struct gpu *g = b->g;
+    drv_ptr x = l->a + (size_t)copy * l->a_step, w = l->b + (size_t)copy * l->b_step;
     drv_ptr y = l->c.y + CHECK_GUARD_BYTES;
-    void *args[] = {&b, &a, &y, &l->c.shape.m, &l->c.shape.n, &l->c.shape.k};
-    struct launch_options strict = {.strict = true};
-    return launcher_run(g->launcher, l->v, &l->c.shape, &strict, args, g->stream, &l->c.plan);
+    void *args[] = {&w, &x, &y, &l->c.shape.m, &l->c.shape.n, &l->c.shape.k};
+    struct launch_options opt = {.strict = true, .force_blocks_per_sm = b->job->blocks};
+    return launcher_run(g->launcher, l->v, &l->c.shape, &opt, args, g->stream, &l->c.plan);
 }
 
 static size_t aligned(size_t bytes)
@@ -110,14 +114,16 @@ static enum status rotate_inputs(struct gpu *g, struct lane *l)
     return st;
 }
 
-static enum status make_graph(struct gpu *g, struct lane *l, bool cold, struct drv_graph_exec **out)
+static enum status make_graph(struct bench *b, struct lane *l, bool cold,
+                              struct drv_graph_exec **out)
 {
+    struct gpu *g = b->g;
     const struct driver *d = g->drv;
     struct drv_graph *graph = NULL;
     enum status st =
         driver_check(d, d->StreamBeginCapture(g->stream, DRV_CAPTURE_THREAD_LOCAL), "capture");
     if (st != OK) return st;
-    for (int i = 0; st == OK && i < l->launches; i++) st = launch(g, l, cold ? i % l->copies : 0);
+    for (int i = 0; st == OK && i < l->launches; i++) st = launch(b, l, cold ? i % l->copies : 0);
     drv_result r = d->StreamEndCapture(g->stream, &graph);
     if (st == OK) st = driver_check(d, r, "capture");
     if (st == OK) st = driver_check(d, d->GraphInstantiate(out, graph, 0), "graph");
@@ -132,7 +138,7 @@ static enum status time_us(struct bench *b, struct lane *l, struct drv_graph_exe
     float ms = 0;
     enum status st = driver_check(d, d->EventRecord(b->start, b->g->stream), "event");
     if (st == OK && exec) st = driver_check(d, d->GraphLaunch(exec, b->g->stream), "graph");
-    if (st == OK && !exec) st = launch(b->g, l, 0);
+    if (st == OK && !exec) st = launch(b, l, 0);
     if (st == OK) st = driver_check(d, d->EventRecord(b->end, b->g->stream), "event");
     if (st == OK) st = driver_check(d, d->EventSynchronize(b->end), l->v->kernel);
     if (st == OK) st = driver_check(d, d->EventElapsedTime(&ms, b->start, b->end), "event");
@@ -155,11 +161,11 @@ static enum status lane_open(struct bench *b, struct lane *l, const struct varia
     if (st == OK) st = time_us(b, l, NULL, &once);
     if (st == OK) st = time_us(b, l, NULL, &once);
     if (st != OK) return st;
-    int n = (int)(BATCH_US / (once > 1 ? once : 1));
+    int n = (int)((b->job->quick ? QUICK_BATCH_US : BATCH_US) / (once > 1 ? once : 1));
     if (n < l->copies) n = l->copies; /* a cold batch meets every copy */
     l->launches = n < 2 ? 2 : n > LAUNCHES_MAX ? LAUNCHES_MAX : n;
-    st = make_graph(b->g, l, true, &l->cold);
-    if (st == OK) st = make_graph(b->g, l, false, &l->hot);
+    st = make_graph(b, l, true, &l->cold);
+    if (st == OK) st = make_graph(b, l, false, &l->hot);
     return st;
 }
 
@@ -185,8 +191,9 @@ static enum status run_blocks(struct bench *b, bool cold, struct series *s)
 {
     enum status st = OK;
     uint64_t end = clock_mono_ns() + (uint64_t)BLOCKS_MS * 1000000u * (uint64_t)b->lanes;
+    const int most = b->job->quick ? QUICK_BLOCKS_MAX : BLOCKS_MAX;
     s->n = 0;
-    for (int block = -WARM; st == OK && s->n < BLOCKS_MAX; block++) {
+    for (int block = -WARM; st == OK && s->n < most; block++) {
         for (int i = 0; st == OK && i < b->lanes; i++) {
             int at = (block & 1) && b->lanes == 2 ? 1 - i : i;
             struct lane *l = &b->lane[at];
@@ -233,11 +240,12 @@ static enum status measure(struct bench *b, struct bench_figures *out)
     return OK;
 }
 
-enum status bench_shape(struct gpu *g, const struct variant *v, const struct variant *against,
-                        const struct shape *s, struct bench_figures *out)
+enum status bench_shape(struct gpu *g, const struct check_job *job, const struct shape *s,
+                        struct bench_figures *out)
 {
     const struct driver *d = g->drv;
-    struct bench b = {.g = g, .lanes = against && against != v ? 2 : 1};
+    const struct variant *v = job->variant, *against = job->against;
+    struct bench b = {.g = g, .job = job, .lanes = against && against != v ? 2 : 1};
     *out = (struct bench_figures){0};
     nvml_open(&b.nvml, d, g->dev);
     enum status st = driver_check(d, d->EventCreate(&b.start, DRV_EVENT_DEFAULT), "event");

@@ -5,10 +5,11 @@
 #include "kernels/kcheck/gpu.h"
 #include "kernels/kcheck/kcheck.h"
 
-/* Fills *out with the times of one launch of `v`, and its ratio to `against` (NULL: none), both
- * timed in turns. ERR_FAILED, ERR_LIMIT with the reason when there is no time. */
-enum status bench_shape(struct gpu *g, const struct variant *v, const struct variant *against,
-                        const struct shape *s, struct bench_figures *out);
+/* Fills *out with the times of one launch of the job's variant, and its ratio to job->against
+ * (NULL: none), both timed in turns, both with job->blocks. ERR_FAILED, ERR_LIMIT with the reason
+ * when there is no time. */
+enum status bench_shape(struct gpu *g, const struct check_job *job, const struct shape *s,
+                        struct bench_figures *out);
 
 /* Median and interquartile range of v[n], n >= 1; sorts v. */
 void bench_median(double *v, int n, double *median, double *iqr);

@@ -75,7 +75,7 @@ static enum disposition try_shape(struct child *ch, struct gpu_case *c, int inde
 {
     const struct check_job *job = ch->job;
     for (int rep = 0; rep < job->repeat; rep++) {
-        for (int kind = 0; kind < INPUT_KINDS; kind++) {
+        for (int kind = 0; kind < (job->quick ? INPUT_RANDOM + 1 : (int)INPUT_KINDS); kind++) {
             struct comparison cmp;
             bool same;
             char why[CHECK_WHY];
@@ -167,7 +167,7 @@ static void bench(struct child *ch, int index)
     struct check_record r = {.type = RECORD_BENCH, .a = index};
     const struct check_job *job = ch->job;
     send_text(ch, RECORD_BEGIN, index, 0, "");
-    if (bench_shape(&ch->gpu, job->variant, job->against, &job->shapes[index], &r.bench) != OK)
+    if (bench_shape(&ch->gpu, job, &job->shapes[index], &r.bench) != OK)
         snprintf(r.text, sizeof r.text, "not timed: %.200s", err_msg());
     send_record(ch, &r);
 }

@@ -105,7 +105,8 @@ struct check_job {
     int n_shapes;
     uint64_t seed;
     int repeat;
-    bool bench;
+    bool bench, quick;             /* quick: random inputs alone, few and short batches */
+    int blocks;                    /* of the bench: forced on an SM by padding; 0: as they are */
     const struct variant *against; /* the bench's ratio; NULL: none */
     /* What the child runs; NULL: check_child. Tests put their own here. */
     int (*child)(const struct check_job *job, int fd);
