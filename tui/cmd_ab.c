@@ -241,8 +241,9 @@ static enum status choose_workload(struct ab *x)
     if (!o->engine && cpu)
         return err_set(ERR_USAGE, "the CPU's variants run in an engine only: --workload engine");
     if (o->engine && cpu && !o->engine_options.backend) o->engine_options.backend = "cpu";
-    if (o->engine && (o->a.blocks || o->b.blocks))
-        return err_set(ERR_USAGE, "blocks=N is for --workload kernel: an engine pads nothing");
+    if (cpu && (o->a.blocks || o->b.blocks))
+        return err_set(ERR_USAGE,
+                       "blocks=N pads shared memory, which the CPU's variants have none of");
     if (o->engine) {
         bool big = !cpu && gpu_here();
         if (!o->engine_options.model && big) o->engine_options.model = "synth:llama3-8b";

@@ -107,13 +107,12 @@ static void put_frame(struct lab_child *c, const char *verb, const char *variant
 static enum status start_engine(const struct lab_child_options *o, struct lab_child *c)
 {
     struct run_options ro = o->engine_options;
-    char program[512], kd[12];
+    struct lab_side_text text;
+    char program[512];
     enum status st = engine_program(program, sizeof program);
     if (st != OK) return st;
-    snprintf(kd, sizeof kd, "%u", o->side->kd);
     ro.sources = "none";
-    ro.variant = o->side->variant;
-    ro.kd = kd;
+    lab_side_options(o->side, &text, &ro);
     struct engine_spawn how = {.program = program,
                                .options = &ro,
                                .epoch_ns = clock_mono_ns(),

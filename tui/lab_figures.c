@@ -121,7 +121,7 @@ static const struct {
     {"l2_hit_pct", "L2 hits", "%"},
     {"tensor_pct", "tensor pipe", "%"},
 };
-enum { NCOUNTED = sizeof counted / sizeof *counted, COUNT_S = 60, LATE_S = 3 };
+enum { NCOUNTED = sizeof counted / sizeof *counted, COUNT_S = 60, LATE_S = 1 };
 static const double stall_least = 0.25; /* warps per issue: less isn't listed */
 
 /* The GEMM row with most work on the side's variant; of the wanted shape when there is one. */
@@ -141,14 +141,12 @@ static const struct row *row_of(const struct session *s, const struct lab_side *
     return best;
 }
 
-/* How many of the wanted metrics the side has; they come one frame each, after the last pass. */
-static int known(const struct session *s, const struct lab_side *side, const char *shape)
+static bool counted_at_all(const struct session *s, const struct lab_side *side, const char *shape)
 {
     const struct row *row = row_of(s, side, shape);
-    int n = 0;
     for (int i = 0; row && i < NCOUNTED; i++)
-        n += row_metric_exact(s, row, counted[i].key).state == VALUE_OK;
-    return n;
+        if (row_metric_exact(s, row, counted[i].key).state == VALUE_OK) return true;
+    return false;
 }
 
 /* Folds what the engine says until it has counted, or time is up. */
@@ -176,13 +174,12 @@ static void follow(struct lab_run *r, struct engine_child *c, const struct lab_s
         }
         memmove(in.data, in.data + at, in.len - at);
         in.len -= at;
-        int have = known(s, side, r->o->shape);
-        if (have == NCOUNTED) break;
-        /* What this GPU doesn't count never comes: some seconds after the first it is given up. */
-        if (have && !seen) {
+        /* Figures come a frame each after the last pass; what this GPU doesn't count never comes.
+         */
+        if (!seen && counted_at_all(s, side, r->o->shape)) {
             seen = true;
-            if (end > clock_mono_ns() + LATE_S * 1000000000ull)
-                end = clock_mono_ns() + LATE_S * 1000000000ull;
+            uint64_t late = clock_mono_ns() + LATE_S * 1000000000ull;
+            if (end > late) end = late;
         }
     }
     buf_free(&in);
@@ -192,16 +189,15 @@ static void follow(struct lab_run *r, struct engine_child *c, const struct lab_s
 static enum status count_side(struct lab_run *r, const struct lab_side *side, struct session *s)
 {
     struct run_options ro = r->o->engine_options;
-    char program[512], kd[12];
+    struct lab_side_text text;
+    char program[512];
     struct engine_child c;
     enum status st = engine_program(program, sizeof program);
     if (st == OK) st = session_init(s);
     if (st != OK) return st;
-    snprintf(kd, sizeof kd, "%u", side->kd);
+    lab_side_options(side, &text, &ro);
     ro.sources = r->o->counters;
     ro.schedule = "1:3";
-    ro.variant = side->variant;
-    ro.kd = kd;
     if (!r->o->engine) { /* a model that has the shape, and short rounds */
         ro.bench = "pp512,tg1";
         if (!ro.model) ro.model = "synth:llama3-8b";

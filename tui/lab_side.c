@@ -104,6 +104,15 @@ bool lab_side_same_place(const struct lab_side *a, const struct lab_side *b)
     return true;
 }
 
+void lab_side_options(const struct lab_side *s, struct lab_side_text *text, struct run_options *ro)
+{
+    snprintf(text->kd, sizeof text->kd, "%u", s->kd);
+    snprintf(text->blocks, sizeof text->blocks, "%d", s->blocks);
+    ro->variant = s->variant;
+    ro->kd = text->kd;
+    ro->blocks = s->blocks ? text->blocks : NULL;
+}
+
 void lab_side_enter(const struct lab_side *s)
 {
     for (unsigned i = 0; i < s->nenv; i++) setenv(s->env[i].name, s->env[i].value, 1);

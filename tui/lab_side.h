@@ -7,6 +7,7 @@
 #define TUI_LAB_SIDE_H
 
 #include "kernels/registry.h"
+#include "tui/options.h"
 #include "tui/pick_kernel.h"
 
 enum { LAB_ENV_MAX = 4 };
@@ -36,6 +37,13 @@ void lab_side_close(struct lab_side *s);
 void lab_side_kernel(const struct lab_side *s, char *out, size_t size);
 /* Everything but the variant's name and KD is equal. */
 bool lab_side_same_place(const struct lab_side *a, const struct lab_side *b);
+
+/* Makes the engine's options those of this side; `text` holds their strings, for as long as `ro` is
+ * used. */
+struct lab_side_text {
+    char kd[12], blocks[12];
+};
+void lab_side_options(const struct lab_side *s, struct lab_side_text *text, struct run_options *ro);
 
 /* Puts the side's environment into this process's, for the next child; and takes it out again. */
 void lab_side_enter(const struct lab_side *s);
