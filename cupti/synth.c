@@ -350,6 +350,10 @@ static double exact_value(const struct synth *s, const struct metric *m,
 static void exacts(struct synth *s)
 {
     unsigned sets = s->cfg.range_sets ? s->cfg.range_sets : METRIC_SET_LIVE;
+    s->w.sets = sets;
+    s->w.passes = s->pass;
+    for (size_t k = 0; k < metric_count(); k++)
+        s->w.metrics += metric_at(k)->sets & sets && metric_at(k)->range[0];
     for (size_t i = 0; i < s->notes.n; i++) {
         struct counter_span p = span_of(s, i);
         if (lost(s, i, s->notes.n)) continue;

@@ -182,12 +182,14 @@ void collect_close(struct collect *c)
     if (c->decoding) pthread_join(c->decoder, NULL);
     collect_clocks_stop(c);
     tell_cost(c);
+    tally_send(c);
     turns_close(c->turns);
     for (int r = 0; r < COUNTER_ROLES; r++) counter_close(c->src[r]);
     cupti_close(c->e->cupti);
     c->e->cupti = NULL;
     free(c->launches);
     free(c->exacts);
+    free(c->exact_slots);
     heat_drop(c);
     free(c->stalls);
     free(c->w.samples);
@@ -279,11 +281,11 @@ static void poll_synthetic(struct collect *c)
     while (c->synthetic && c->turns && turns_poll(c->turns) == OK) continue;
 }
 
-/* The SpeedOfLight set was asked for once. */
-static void collect_sol_done(struct collect *c)
+/* Other sets were asked for once. */
+static void sets_done(struct collect *c)
 {
-    struct counter_config cfg = collect_config();
-    if (c->sol_once && counter_configure(c->src[COUNTER_RANGE], &cfg) == OK) c->sol_once = false;
+    struct counter_config cfg = collect_config(c->e);
+    if (c->sets_once && counter_configure(c->src[COUNTER_RANGE], &cfg) == OK) c->sets_once = false;
 }
 
 void collect_end(struct collect *c, bool whole)
@@ -295,17 +297,19 @@ void collect_end(struct collect *c, bool whole)
         poll_synthetic(c);
         rows_discard(c->e->rows);
         window_abandon(c);
-        c->nexacts = 0;
+        collect_drop_exacts(c);
+        tally_send(c);
         return;
     }
     /* A window that waited for its part and was refused then has no samples to wait for. */
     if (c->now.window && c->src[COUNTER_PM]->windows == c->pm_windows) window_abandon(c);
-    if (c->now.kind == TURNS_RANGE) collect_sol_done(c);
+    if (c->now.kind == TURNS_RANGE) sets_done(c);
     tell_lost_spans(c);
     rows_flush(c->e->rows, c->round, c->span_source);
     collect_send_exacts(c);
     window_spans_done(c);
     poll_synthetic(c);
+    tally_send(c);
     pthread_mutex_lock(&c->lock);
     pthread_cond_signal(&c->wake);
     pthread_mutex_unlock(&c->lock);
@@ -339,26 +343,35 @@ void collect_after_flip(struct collect *c)
     turns_request(c->turns, TURNS_WANT_SPANS | TURNS_WANT_PC | TURNS_WANT_RANGE);
 }
 
-/* The next range pass counts the SpeedOfLight set too, in several passes. */
-static enum status want_sol(struct collect *c)
+/* The next range pass counts these sets too; `text` says in how many passes. */
+static enum status want_sets(struct collect *c, const char *arg, char *text, size_t size)
 {
-    struct counter_config cfg = collect_config();
-    cfg.range_sets |= METRIC_SET_SOL;
+    struct counter_config cfg = collect_config(c->e);
+    unsigned sets = metric_sets_parse(arg);
+    if (!sets)
+        return err_set(ERR_USAGE,
+                       "exact sets are live, sol, stalls, pipes, memory and all, or a comma list "
+                       "of them; \"%s\" is none",
+                       arg);
+    cfg.range_sets |= sets;
     enum status st = counter_configure(c->src[COUNTER_RANGE], &cfg);
-    c->sol_once = st == OK;
+    c->sets_once = st == OK;
+    if (st == OK) snprintf(text, size, "%s: %s", arg, c->src[COUNTER_RANGE]->state.detail);
     return st;
 }
 
-enum status collect_request(struct collect *c, const char *what, const char *arg)
+enum status collect_request(struct collect *c, const char *what, const char *arg, char *text,
+                            size_t size)
 {
     bool pc = !strcmp(what, "pc");
     const struct counter_source *s = c->src[pc ? COUNTER_PC : COUNTER_RANGE];
+    snprintf(text, size, "comes with the next counted round");
     if (!c->turns || !s)
         return err_set(ERR_UNAVAILABLE, "no %s source is open here; see the sources", what);
     if (s->state.health != COUNTER_READY)
         return err_set(ERR_UNAVAILABLE, "%s: %s", what, s->state.why);
-    if (!pc && !strcmp(arg, "sol")) {
-        enum status st = want_sol(c);
+    if (!pc && *arg) {
+        enum status st = want_sets(c, arg, text, size);
         if (st != OK) return st;
     }
     turns_request(c->turns, pc ? TURNS_WANT_PC : TURNS_WANT_RANGE);

@@ -53,10 +53,11 @@ void collect_settle(struct collect *c);
  * and exact counters come as soon as possible. */
 void collect_after_flip(struct collect *c);
 
-/* A window of "pc" or "range" on a key; range with arg "sol" counts the SpeedOfLight metrics too,
- * in several passes, as $SASSTOP_EXACT=sol makes every range pass do (all: every set).
- * ERR_UNAVAILABLE with the reason. */
-enum status collect_request(struct collect *c, const char *what, const char *arg);
+/* A window of "pc" or "range" on a key; arg names sets that the next range pass counts beside what
+ * every one does (--exact, $SASSTOP_EXACT): "sol", "stalls,pipes", "all"; "" = nothing more.
+ * `text`: what will come, and in how many passes. ERR_UNAVAILABLE or ERR_USAGE with the reason. */
+enum status collect_request(struct collect *c, const char *what, const char *arg, char *text,
+                            size_t size);
 
 /* Hooks for the backend; ctx = the struct engine. Fine before collect_open(). */
 struct backend_hooks collect_hooks(struct engine *e);

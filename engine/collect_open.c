@@ -15,16 +15,12 @@
 
 enum { EXACT_LAUNCHES = 512 }; /* of a pass: two phases of four layers are about 180 */
 
-struct counter_config collect_config(void)
+struct counter_config collect_config(const struct engine *e)
 {
-    const char *sets = getenv("SASSTOP_EXACT");
-    struct counter_config cfg = {.pm_interval_ns = COLLECT_PM_NS,
-                                 .range_sets = METRIC_SET_LIVE,
-                                 .range_max = EXACT_LAUNCHES};
-    if (sets && !strcmp(sets, "sol")) cfg.range_sets |= METRIC_SET_SOL;
-    if (sets && !strcmp(sets, "all"))
-        cfg.range_sets |= METRIC_SET_SOL | METRIC_SET_PIPES | METRIC_SET_MEMORY | METRIC_SET_STALLS;
-    return cfg;
+    unsigned sets = metric_sets_parse(e->opt->exact ? e->opt->exact : getenv("SASSTOP_EXACT"));
+    return (struct counter_config){.pm_interval_ns = COLLECT_PM_NS,
+                                   .range_sets = METRIC_SET_LIVE | sets,
+                                   .range_max = EXACT_LAUNCHES};
 }
 
 static void send_metrics(struct collect *c)
@@ -96,7 +92,7 @@ static enum status open_role(struct collect *c, enum counter_role role, bool syn
                               .script = getenv("SASSTOP_SYNTH_SCRIPT"),
                               .seed = c->e->opt->seed,
                               .sink = collect_sink(c)};
-    struct counter_config cfg = collect_config();
+    struct counter_config cfg = collect_config(c->e);
     enum status st = counter_open(role, synthetic, &env, &c->src[role]);
     if (st == OK && c->src[role]->state.health == COUNTER_READY)
         st = counter_configure(c->src[role], &cfg);
@@ -191,7 +187,9 @@ enum status collect_alloc(struct collect *c)
     c->stalls = calloc(COLLECT_STALL_KERNELS, sizeof *c->stalls);
     c->w.samples = calloc(COLLECT_WINDOW_SAMPLES, sizeof *c->w.samples);
     c->w.spans = calloc(COLLECT_WINDOW_SPANS, sizeof *c->w.spans);
-    if (c->launches && c->exacts && c->stalls && c->w.samples && c->w.spans) return OK;
+    c->exact_slots = calloc(2 * COLLECT_EXACTS, sizeof *c->exact_slots);
+    if (c->launches && c->exacts && c->exact_slots && c->stalls && c->w.samples && c->w.spans)
+        return OK;
     return err_set(ERR_NOMEM, "out of memory for counter tables");
 }
 

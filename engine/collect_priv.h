@@ -14,7 +14,7 @@ enum {
     COLLECT_LAUNCHES = 65536,      /* of one round that get a tag */
     COLLECT_WINDOW_SAMPLES = 8000, /* kept of one window; the reader's limit is a little higher */
     COLLECT_WINDOW_SPANS = 60000,
-    COLLECT_EXACTS = 4096, /* (row, metric) pairs of one range round */
+    COLLECT_EXACTS = 16384, /* (row, metric) pairs of one range round: 55 metrics of 297 rows */
     COLLECT_STALL_KERNELS = 64,
     COLLECT_REASONS = 48,
     COLLECT_HEAT_INSNS = 64 << 10, /* instructions of one PC window, over all kernels */
@@ -91,11 +91,11 @@ struct collect {
     uint64_t tagless, mismatched; /* spans of this round without a row */
     uint32_t step_row;            /* first row of the pass's first decode step; 0: none yet */
     bool step_over;               /* that step has ended */
-    bool sol_once;                /* the next range pass counts more, the one after does not */
+    bool sets_once;               /* the next range pass counts more, the one after does not */
     uint32_t pm_windows;          /* that pm had started before this round */
 
     struct exact_sum *exacts;
-    uint32_t nexacts;
+    uint32_t nexacts, *exact_slots; /* slots: a hash table of indexes + 1, twice as many */
     struct stall_kernel *stalls;
     uint32_t nstalls, heat_insns; /* heat_insns: sum of the kernels' npcs */
     uint64_t stall_other, stall_dropped, stall_unnamed;
@@ -107,13 +107,17 @@ struct collect {
     struct window w;
     uint32_t windows;
     struct clocks *clocks; /* NULL: no NVML */
+
+    struct msg_tally tallies[COUNTER_ROLES]; /* under `lock` */
+    unsigned tally_news;                     /* bit r: role r changed since it was told */
 };
 
 /* collect_open.c */
 bool collect_listed(const char *list, const char *name); /* is it in the comma list? */
 enum status collect_alloc(struct collect *c);
 enum status collect_open_sources(struct collect *c);
-struct counter_config collect_config(void); /* what sources are configured with */
+/* What sources are configured with. range_sets: live, and what --exact or $SASSTOP_EXACT names. */
+struct counter_config collect_config(const struct engine *e);
 
 /* PC sampling names a kernel only if the first time that it ever runs lies in a window of it:
  * pc_prime() with the workload's lists. Nothing else may be armed. */
@@ -131,12 +135,18 @@ void collect_clocks_stop(struct collect *c);
 struct counter_sink collect_sink(struct collect *c);
 void collect_send_state(struct collect *c, const struct counter_state *s);
 void collect_send_exacts(struct collect *c);
+void collect_drop_exacts(struct collect *c);
 void collect_send_stalls(struct collect *c);
 /* collect_heat.c: samples by instruction. The launching thread's, like the rest of PC sampling. */
 struct heat_pc *heat_at(struct collect *c, struct stall_kernel *k, uint64_t pc); /* NULL: no room */
 void collect_send_heat(struct collect *c, const struct stall_kernel *k);    /* a PC_HEAT frame */
 void heat_drop(struct collect *c);                                          /* all kernels' */
 const char *collect_label(const struct collect *c, enum counter_role role); /* "synth" or its own */
+
+/* collect_tally.c: what sources found, lost and cost. */
+void tally_window(struct collect *c, const struct counter_window *w); /* any thread */
+void tally_output(struct collect *c, bool equal, uint64_t hash);      /* of the last range group */
+void tally_send(struct collect *c);                                   /* those that changed */
 
 /* collect_window.c: PM windows. */
 void window_begin(struct collect *c, uint32_t period_ns);

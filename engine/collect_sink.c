@@ -45,6 +45,18 @@ static void on_pm(void *user, const struct counter_pm_sample *s)
     window_sample(user, s);
 }
 
+/* Where (row, metric) is or would be in the hash table: a place of exact_slots. */
+static uint32_t *exact_slot(struct collect *c, uint32_t row, uint16_t metric)
+{
+    const uint32_t n = 2 * COLLECT_EXACTS;
+    uint32_t at = (row * 2654435761u ^ metric * 40503u) % n;
+    for (; c->exact_slots[at]; at = (at + 1) % n) {
+        const struct exact_sum *x = &c->exacts[c->exact_slots[at] - 1];
+        if (x->row == row && x->metric == metric) break;
+    }
+    return &c->exact_slots[at];
+}
+
 static void on_exact(void *user, const struct counter_exact *x)
 {
     struct collect *c = user;
@@ -52,18 +64,25 @@ static void on_exact(void *user, const struct counter_exact *x)
         c->tagless++;
         return;
     }
-    uint32_t row = c->launches[x->tag - 1].row, i = 0;
-    while (i < c->nexacts && (c->exacts[i].row != row || c->exacts[i].metric != x->id)) i++;
-    if (i == c->nexacts) {
-        if (row == 0 || i == COLLECT_EXACTS) return;
+    uint32_t row = c->launches[x->tag - 1].row, *slot = exact_slot(c, row, x->id);
+    if (!*slot) {
+        if (row == 0 || c->nexacts == COLLECT_EXACTS) return;
         c->exacts[c->nexacts++] = (struct exact_sum){.row = row, .metric = x->id};
+        *slot = c->nexacts;
     }
+    struct exact_sum *sum = &c->exacts[*slot - 1];
     if (isnan(x->value)) {
-        c->exacts[i].missing = true;
+        sum->missing = true;
     } else {
-        c->exacts[i].sum += x->value;
-        c->exacts[i].n++;
+        sum->sum += x->value;
+        sum->n++;
     }
+}
+
+void collect_drop_exacts(struct collect *c)
+{
+    c->nexacts = 0;
+    memset(c->exact_slots, 0, 2 * COLLECT_EXACTS * sizeof *c->exact_slots);
 }
 
 void collect_send_exacts(struct collect *c)
@@ -81,7 +100,7 @@ void collect_send_exacts(struct collect *c)
         }
         emit_send(c->e->emit, FRAME_COUNTER, &m);
     }
-    c->nexacts = 0;
+    if (c->nexacts) collect_drop_exacts(c);
 }
 
 /* The kernel's sums in this window; NULL when it is none of ours or the table is full. */
@@ -170,6 +189,7 @@ void collect_send_stalls(struct collect *c)
 static void on_window(void *user, const struct counter_window *w)
 {
     struct collect *c = user;
+    tally_window(c, w);
     switch (w->role) {
     case COUNTER_PM:
         window_samples_done(c, w);

@@ -226,8 +226,9 @@ static void take_command(struct engine *e, struct msg_command *c)
         e->paused = !strcmp(c->verb, "pause");
         reply(e, c->verb, true, e->paused ? "paused" : "running");
     } else if (!strcmp(c->verb, "pc") || !strcmp(c->verb, "range")) {
-        enum status st = collect_request(e->collect, c->verb, c->arg);
-        reply(e, c->verb, st == OK, st == OK ? "comes with the next counted round" : err_msg());
+        char text[200];
+        enum status st = collect_request(e->collect, c->verb, c->arg, text, sizeof text);
+        reply(e, c->verb, st == OK, st == OK ? text : err_msg());
     } else if (!strcmp(c->verb, "parity")) {
         take_parity(e, c);
     } else if (!strcmp(c->verb, "blocks")) {

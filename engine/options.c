@@ -6,6 +6,8 @@
  */
 #include "engine/options.h"
 
+#include "cupti/metrics.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -23,6 +25,7 @@ static const char USAGE[] =
     "  --bench pp512,tg64  each round: a prefill and a decode of so many tokens\n"
     "  --rounds N          stop after N rounds (default: run until told)\n"
     "  --sources LIST      none, or of events,activity,pm,pc,range,synth (default: all that work)\n"
+    "  --exact SETS        counted exactly beside live: sol,stalls,pipes,memory, or all\n"
     "  --variant NAME      start variant of q4k_gemm; --kd N its K-tile depth\n"
     "  --blocks N          pad GEMMs' shared memory so that N blocks fit on an SM, no more\n"
     "  --variants DIR      kernels of your own too: DIR/*.cubin, by their descriptors\n"
@@ -44,6 +47,7 @@ enum opt_id {
     O_BENCH,
     O_ROUNDS,
     O_SOURCES,
+    O_EXACT,
     O_VARIANT,
     O_KD,
     O_BLOCKS,
@@ -75,6 +79,7 @@ static const struct option OPTIONS[] = {
     {"bench", required_argument, NULL, O_BENCH},
     {"rounds", required_argument, NULL, O_ROUNDS},
     {"sources", required_argument, NULL, O_SOURCES},
+    {"exact", required_argument, NULL, O_EXACT},
     {"variant", required_argument, NULL, O_VARIANT},
     {"kd", required_argument, NULL, O_KD},
     {"blocks", required_argument, NULL, O_BLOCKS},
@@ -155,6 +160,17 @@ enum status options_bench(const char *text, uint32_t *prefill, uint32_t *decode)
                        OPTIONS_MAX_PREFILL, text);
     *prefill = (uint32_t)pp;
     *decode = (uint32_t)tg;
+    return OK;
+}
+
+static enum status take_exact(const char *text, struct options *o)
+{
+    if (!metric_sets_parse(text))
+        return err_set(ERR_USAGE,
+                       "--exact takes live, sol, stalls, pipes, memory, all, or a comma list of "
+                       "them, not \"%s\"",
+                       text);
+    o->exact = text;
     return OK;
 }
 
@@ -241,6 +257,8 @@ static enum status take(int id, const char *a, struct options *o)
     case O_SOURCES:
         o->sources = a;
         return OK;
+    case O_EXACT:
+        return take_exact(a, o);
     case O_VARIANT:
         o->variant = a;
         return OK;

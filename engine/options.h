@@ -32,7 +32,7 @@ struct script_fault {
 
 struct options {
     int fd; /* -1: none given */
-    const char *model, *backend, *prompt, *sources, *variant, *session, *command, *logits;
+    const char *model, *backend, *prompt, *sources, *exact, *variant, *session, *command, *logits;
     uint32_t prefill, decode; /* bench: tokens; 0 = the backend's default */
     uint32_t tokens;          /* prompt: tokens to make */
     uint32_t rounds;          /* 0 = until told */

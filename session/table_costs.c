@@ -56,9 +56,13 @@ static void get_overflows(const struct table_ctx *x, uint32_t i, struct cell *c)
     loss_cell(c, tally(x, i)->overflows);
 }
 
+/* No step takes no time at all: 0 is a time that nobody told. */
 static void ms_cell(struct cell *c, uint64_t ns)
 {
-    cell_value(c, value_ok((double)ns / 1e6, NULL));
+    if (ns)
+        cell_value(c, value_ok((double)ns / 1e6, NULL));
+    else
+        cell_value(c, value_missing(VALUE_UNAVAILABLE, "not timed: nothing was, or it is made up"));
 }
 
 static void get_switch(const struct table_ctx *x, uint32_t i, struct cell *c)

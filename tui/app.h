@@ -49,6 +49,7 @@ struct app {
     void *view_data[VIEWS];
     uint32_t row; /* the kernel row that all views are about; TABLE_NONE = none */
     struct flip flip;
+    unsigned exact_set; /* what x counts beside live: metric_set_name(), 0 = nothing */
 
     char message[400];
     enum role message_role;
@@ -82,6 +83,9 @@ void app_request(struct app *a, enum request r);
 void app_draw(struct app *a);
 /* Moves a recording to `position` and folds up to there. */
 void app_seek(struct app *a, uint64_t position);
+
+/* A command with a text and nothing else: range "stalls". */
+enum status app_command_arg(struct app *a, const char *verb, const char *arg);
 
 /* The line above the footer. */
 void app_say(struct app *a, enum role role, const char *fmt, ...)

@@ -2,6 +2,7 @@
 #include "tui/commands.h"
 
 #include "base/clock.h"
+#include "cupti/metrics.h"
 #include "session/report.h"
 #include "tui/loop.h"
 #include "tui/screen.h"
@@ -28,6 +29,7 @@ enum option_id {
     OPT_BLOCKS,
     OPT_VARIANTS,
     OPT_SCHEDULE,
+    OPT_EXACT,
     OPT_THREADS,
     OPT_SEED,
     OPT_CONTEXT,
@@ -52,6 +54,7 @@ static const struct option run_long[] = {
     {"tokens", 1, NULL, OPT_TOKENS},
     {"bench", 1, NULL, OPT_BENCH},
     {"sources", 1, NULL, OPT_SOURCES},
+    {"exact", 1, NULL, OPT_EXACT},
     {"variant", 1, NULL, OPT_VARIANT},
     {"kd", 1, NULL, OPT_KD},
     {"blocks", 1, NULL, OPT_BLOCKS},
@@ -113,6 +116,9 @@ static bool take_option(struct run_options *o, int c)
     case OPT_SOURCES:
         o->sources = optarg;
         return true;
+    case OPT_EXACT:
+        o->exact = optarg;
+        return metric_sets_parse(optarg) != 0;
     case OPT_VARIANT:
         o->variant = optarg;
         return true;

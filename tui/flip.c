@@ -5,19 +5,33 @@
 #include <stdio.h>
 #include <string.h>
 
-enum status app_command(struct app *a, const char *verb, const char *family, const char *variant,
-                        uint32_t kd, bool force)
+static enum status send_command(struct app *a, struct msg_command *c, const char *verb)
 {
-    struct msg_command c = {.kd = kd, .force = force};
     struct frame_source *src = a->live.src;
 
     if (!src || !src->ops->command)
         return err_set(ERR_UNAVAILABLE, "no engine runs here; `sasstop` alone starts one");
-    snprintf(c.verb, sizeof c.verb, "%s", verb);
+    snprintf(c->verb, sizeof c->verb, "%s", verb);
+    snprintf(c->origin, sizeof c->origin, "%s", a->options->script ? "script" : "key");
+    return src->ops->command(src, c);
+}
+
+enum status app_command(struct app *a, const char *verb, const char *family, const char *variant,
+                        uint32_t kd, bool force)
+{
+    struct msg_command c = {.kd = kd, .force = force};
+
     snprintf(c.family, sizeof c.family, "%s", family);
     snprintf(c.variant, sizeof c.variant, "%s", variant);
-    snprintf(c.origin, sizeof c.origin, "%s", a->options->script ? "script" : "key");
-    return src->ops->command(src, &c);
+    return send_command(a, &c, verb);
+}
+
+enum status app_command_arg(struct app *a, const char *verb, const char *arg)
+{
+    struct msg_command c = {.kd = 0};
+
+    snprintf(c.arg, sizeof c.arg, "%s", arg);
+    return send_command(a, &c, verb);
 }
 
 static bool same_flip(const struct msg_variant_def *v, const struct flip *f)

@@ -1,11 +1,12 @@
-/* Sources: which counter sources work here, why others don't and what to try; variants, drops, the
- * last window. What `sasstop doctor` prints, as the engine saw it. */
+/* Sources: which counter sources work here, why others don't and what to try; what counting found,
+ * lost and cost; variants, drops, the last window. What `sasstop doctor` prints, as the engine saw
+ * it. */
 #include "tui/view.h"
 
 #include <stdio.h>
 
 struct sources_view {
-    struct pane sources, variants;
+    struct pane sources, costs, variants;
     bool second; /* the cursor is in the lower pane */
 };
 
@@ -13,6 +14,7 @@ static void sources_init(void *data)
 {
     struct sources_view *v = data;
     pane_init(&v->sources, "sources");
+    pane_init(&v->costs, "costs");
     pane_init(&v->variants, "variants");
 }
 
@@ -20,6 +22,7 @@ static void sources_done(void *data)
 {
     struct sources_view *v = data;
     pane_free(&v->sources);
+    pane_free(&v->costs);
     pane_free(&v->variants);
 }
 
@@ -33,6 +36,7 @@ static void sources_update(struct app *a, void *data)
 {
     struct sources_view *v = data;
     pane_update(&v->sources, app_session(a));
+    pane_update(&v->costs, app_session(a));
     pane_update(&v->variants, app_session(a));
 }
 
@@ -80,6 +84,11 @@ static void sources_draw(struct app *a, void *data, struct area area)
     if (area.h >= 14) {
         y += draw_reason(a, v, (struct area){2, y, area.w - 3, 4});
         draw_window(a, (struct area){area.x, y++, area.w, 1});
+    }
+    if (s->ntallies && area.y + area.h - y >= (int)s->ntallies + 6) {
+        int costs = (int)s->ntallies + 2;
+        pane_draw(&v->costs, &a->canvas, (struct area){area.x, y, area.w, costs}, false);
+        y += costs;
     }
     pane_draw(&v->variants, &a->canvas, (struct area){area.x, y, area.w, area.y + area.h - y},
               v->second);

@@ -92,6 +92,40 @@ static void synthetic_figures_reach_their_rows(void **state)
     session_free(&s);
 }
 
+static const struct msg_tally *tally_of(const struct session *s, const char *name)
+{
+    for (uint32_t i = 0; i < s->ntallies; i++)
+        if (!strcmp(s->tallies[i].name, name)) return &s->tallies[i];
+    return NULL;
+}
+
+/* What was found and lost is told as totals, and --exact chooses what is counted. */
+static void sources_tell_what_they_found_and_counted(void **state)
+{
+    (void)state;
+    static struct session s;
+    uint64_t hashes[2] = {1, 2};
+    fold(WORDS("--sources", "synth", "--rounds", "24", "--bench", "pp64,tg4", "--schedule", "1:1",
+               "--exact", "stalls,pipes"),
+         &s, hashes);
+    const struct msg_tally *act = tally_of(&s, "activity"), *range = tally_of(&s, "range");
+    assert_non_null(act);
+    assert_non_null(range);
+    assert_non_null(tally_of(&s, "pm"));
+    assert_non_null(tally_of(&s, "pc"));
+    assert_true(act->windows >= 1 && act->items > act->windows);
+    assert_int_equal(act->dropped + act->invalid, 0);
+    assert_string_equal(range->sets, "live,stalls,pipes");
+    assert_true(range->passes > 1);
+    assert_true(range->metrics > 40);
+    const struct row *row = row_of(&s, "tiles_kd8", "ffn_gate");
+    assert_non_null(row);
+    assert_int_equal(row_metric_exact(&s, row, "stall_wait").state, VALUE_OK);
+    assert_int_equal(row_metric_exact(&s, row, "alu_inst").state, VALUE_OK);
+    assert_int_not_equal(row_metric_exact(&s, row, "sm_launch_pct").state, VALUE_OK);
+    session_free(&s);
+}
+
 /* A source that is refused costs its figures and says why; the rest goes on. */
 static void a_refused_source_says_why(void **state)
 {
@@ -219,6 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_lists_hold_every_row_twice),
         cmocka_unit_test(synthetic_figures_reach_their_rows),
+        cmocka_unit_test(sources_tell_what_they_found_and_counted),
         cmocka_unit_test(a_refused_source_says_why),
         cmocka_unit_test(an_overflowed_window_gives_no_figure),
         cmocka_unit_test(without_sources_the_clock_times_operators),

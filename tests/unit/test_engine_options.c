@@ -83,6 +83,8 @@ static void refusals_name_the_option(void **state)
                {"--fd", "3x", "--fd"},
                {"--tokens", "0", "--tokens"},
                {"--rounds", "99999999999", "--rounds"},
+               {"--exact", "sols", "--exact"},
+               {"--exact", "", "--exact"},
                {"--schedule", "0:0", "--schedule"},
                {"--schedule", "3", "--schedule"},
                {"--threads", "100000", "--threads"},
@@ -123,11 +125,12 @@ static void scripted_faults_need_the_test_flag(void **state)
 static void the_help_knows_every_option(void **state)
 {
     static const char *const names[] = {
-        "--fd",        "--model",    "--backend",  "--prompt",          "--tokens",
-        "--bench",     "--rounds",   "--sources",  "--variant",         "--kd",
-        "--schedule",  "--threads",  "--seed",     "--context",         "--no-graphs",
-        "--no-parity", "--epoch-ns", "--instance", "--generation-base", "--session",
-        "--command",   "--doctor",   "--json",     "--logits",          "--help"};
+        "--fd",        "--model",     "--backend",  "--prompt",   "--tokens",
+        "--bench",     "--rounds",    "--sources",  "--exact",    "--variant",
+        "--kd",        "--schedule",  "--threads",  "--seed",     "--context",
+        "--no-graphs", "--no-parity", "--epoch-ns", "--instance", "--generation-base",
+        "--session",   "--command",   "--doctor",   "--json",     "--logits",
+        "--help"};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         assert_non_null(strstr(options_usage(), names[i]));
