@@ -175,6 +175,15 @@ void flip_request(struct app *a, enum request r)
     ask(a, false);
 }
 
+void flip_to(struct app *a, const char *family, const char *variant, uint32_t kd)
+{
+    struct flip *f = &a->flip;
+    *f = (struct flip){.kd = kd, .blocks = f->blocks};
+    snprintf(f->family, sizeof f->family, "%s", family);
+    snprintf(f->variant, sizeof f->variant, "%s", variant);
+    ask(a, false);
+}
+
 /* 0 -> 1 -> 2 -> 3 -> 0 blocks an SM. */
 void flip_blocks(struct app *a)
 {

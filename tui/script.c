@@ -11,6 +11,7 @@
  *   say TEXT      a line of its own between dumps
  *   expect TEXT   fails unless the screen holds it
  *   refuse TEXT   fails if the screen holds it
+ *   take V:KD     a live session: flip to this variant (FAMILY/V:KD; the family is q4k_gemm)
  *   wait TEXT     a live session: until the screen holds it, at most 120 s
  * To add one: a function and a row in `verbs`.
  */
@@ -141,13 +142,28 @@ static enum status on_wait(struct app *a, const char *arg)
     }
 }
 
+static enum status on_take(struct app *a, const char *arg)
+{
+    char family[32] = "q4k_gemm", variant[48], rest;
+    unsigned kd = 0;
+    const char *slash = strchr(arg, '/');
+    if (slash && slash - arg < (int)sizeof family)
+        snprintf(family, sizeof family, "%.*s", (int)(slash - arg), arg);
+    if (sscanf(slash ? slash + 1 : arg, "%47[^: ]:%4u%c", variant, &kd, &rest) != 2 &&
+        sscanf(slash ? slash + 1 : arg, "%47[^: ]%c", variant, &rest) != 1)
+        return err_set(ERR_USAGE, "'%s' is no variant like nb:8", arg);
+    if (a->feed->replay) return err_set(ERR_USAGE, "take needs a live session");
+    flip_to(a, family, variant, kd);
+    return OK;
+}
+
 static const struct {
     const char *verb;
     enum status (*run)(struct app *a, const char *arg);
 } verbs[] = {
     {"key", on_key},       {"type", on_type},     {"seek", on_seek}, {"flip", on_flip},
     {"play", on_play},     {"resize", on_resize}, {"dump", on_dump}, {"say", on_say},
-    {"expect", on_expect}, {"refuse", on_refuse}, {"wait", on_wait},
+    {"expect", on_expect}, {"refuse", on_refuse}, {"take", on_take}, {"wait", on_wait},
 };
 
 static enum status run_line(struct app *a, char *line)

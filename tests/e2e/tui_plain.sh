@@ -75,4 +75,11 @@ expect census
 key q
 END
 status 0 "$bin" run --model synth:tiny --backend cpu --headless --script script --size 90x25
+
+# A walk by names, as a recording of the ladder is made.
+walk() { RUNGS="rows:4 tiles:8 rows:8" B=$(dirname "$bin") sh "$root/tools/record_walk.sh" "$tmp/walk.sasstop" 0 \
+    --model synth:tiny --backend cpu --bench pp32,tg2; }
+status 0 walk
+"$bin" replay --dump walk.sasstop >frames
+check "a walk flips by name" [ "$(grep -cE 'GENERATION .*(generation=1 .*"rows" kd=4|generation=2 .*"tiles" kd=8|generation=3 .*"rows" kd=8)' frames)" = 3 ]
 done_here
