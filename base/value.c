@@ -20,10 +20,15 @@ struct value value_missing(enum value_state state, const char *why)
     return (struct value){.state = state, .why = why, .spread = -1};
 }
 
+bool value_known(const struct value *v)
+{
+    return v->state == VALUE_OK || v->state == VALUE_STALE || v->state == VALUE_ESTIMATE;
+}
+
 const char *value_state_name(enum value_state state)
 {
-    static const char *const names[] = {"unavailable", "ok",       "pending",
-                                        "stale",       "overflow", "fault"};
+    static const char *const names[] = {"unavailable", "ok",    "pending", "stale",
+                                        "overflow",    "fault", "estimate"};
     return (unsigned)state < sizeof names / sizeof *names ? names[state] : "unavailable";
 }
 
@@ -63,7 +68,12 @@ char *value_format(const struct value *v, int width, int prec, int si, char *buf
     static const char *const signs[] = {"-", "", "...", "", "ovf", "FAULT"};
 
     if (size == 0) return buf;
-    if (v->state == VALUE_OK || v->state == VALUE_STALE) {
+    if (v->state == VALUE_ESTIMATE && size > 1 && width > 1) {
+        buf[0] = '~';
+        format_number(v->v, width - 1, prec, si, buf + 1, size - 1);
+        return buf;
+    }
+    if (value_known(v)) {
         format_number(v->v, width, prec, si, buf, size);
         size_t len = strlen(buf);
         if (v->state == VALUE_STALE && (int)len < width && len + 1 < size) strcat(buf, "~");

@@ -7,6 +7,7 @@
 #ifndef BASE_VALUE_H
 #define BASE_VALUE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,7 @@ enum value_state {
     VALUE_STALE,    /* was measured, its source has stopped */
     VALUE_OVERFLOW, /* the collector lost data: the figure would lie */
     VALUE_FAULT,    /* the measured thing failed */
+    VALUE_ESTIMATE, /* not measured by itself: solved for from what was; `spread` tells how well */
 };
 
 struct value {
@@ -32,12 +34,16 @@ struct value value_ok(double v, const char *source);
 struct value value_spread(double v, double spread, uint32_t n, const char *source);
 struct value value_missing(enum value_state state, const char *why);
 
+/* Whether it holds a number: ok, stale or an estimate. */
+bool value_known(const struct value *v);
+
 /* Lower-case name of a state ("ok", "unavailable"...), as in reports. */
 const char *value_state_name(enum value_state state);
 
 /* At most `width` columns: the number with `%.{prec}f`-like rounding chosen to fit (SI suffixes
  * k M G T from 100,000 on when `si`), or the state's sign: "-" unavailable, "..." pending,
- * "ovf", "FAULT". A stale number carries a trailing '~' when it fits. Returns `buf`. */
+ * "ovf", "FAULT". A stale number carries a trailing '~' when it fits, an estimate
+ * a leading one. Returns `buf`. */
 char *value_format(const struct value *v, int width, int prec, int si, char *buf, size_t size);
 
 #endif

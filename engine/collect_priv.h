@@ -69,6 +69,13 @@ struct window {
     struct buf bytes;
 };
 
+/* Of the newest window that was aligned; at 0: none. */
+struct clock_offset {
+    uint64_t at; /* CUPTI's clock */
+    int64_t ns;
+    uint32_t bound_ns;
+};
+
 struct clocks;
 
 struct collect {
@@ -106,6 +113,7 @@ struct collect {
     bool decoding, ending;
     struct window w;
     uint32_t windows;
+    struct clock_offset offset;
     struct clocks *clocks; /* NULL: no NVML */
 
     struct msg_tally tallies[COUNTER_ROLES]; /* under `lock` */

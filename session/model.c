@@ -43,7 +43,8 @@ void session_free(struct session *s)
     free(s->generations);
     free(s->parities);
     free(s->modules);
-    free(s->trace);
+    trace_free(s);
+    estimate_free(s);
     free(s->events);
     free(s->text);
     window_free(s->window);

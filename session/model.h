@@ -13,6 +13,7 @@
 #define SESSION_MODEL_H
 
 #include "session/lab_experiment.h"
+#include "session/levels.h"
 #include "session/pack.h"
 #include "session/stats.h"
 
@@ -38,8 +39,9 @@ enum {
     MAX_SPARK = 512,   /* points a series keeps for drawing */
     MAX_WINDOW_SAMPLES = 8192,
     MAX_WINDOW_SPANS = 65536,
-    MAX_TRACE_SPANS =
-        65536, /* launches kept for a trace, over all windows; then the rest is counted */
+    MAX_TRACE_SPANS = 65536, /* launches kept for timelines and traces; the oldest windows leave */
+    MAX_TRACE_SAMPLES = 65536,
+    MAX_TRACE_WINDOWS = 256,
     MIN_STEADY_SAMPLES = 30, /* whole samples before a live figure counts as ok */
 };
 
@@ -94,7 +96,10 @@ struct row_metric {
     struct series steady;
     double whole_weighted, whole_ns; /* sum of value x overlap, and of launch time covered */
     uint64_t whole_samples;
-    char live_source[16]; /* of the windows behind both */
+    struct level estimate; /* of windows that many kernels share a sample in (levels.h) */
+    bool has_estimate;
+    uint64_t live_t_ns, exact_t_ns; /* when each last changed */
+    char live_source[16];           /* of the windows behind both */
     bool has_exact;
     struct value exact; /* from COUNTER: range or sassexec; .why owned by the session */
     char exact_source[16], exact_why[120];
@@ -139,6 +144,8 @@ struct window_summary {
     uint32_t window, period_ns, samples, spans, whole, shared, idle, dropped;
     bool overflow, offset_ok;
     int64_t offset_ns;
+    uint32_t offset_bound_ns;             /* error bound; 0 = not known */
+    char offset_how[16], offset_why[120]; /* "" = assumed: a recording of before it was measured */
     char source[16];
 };
 
@@ -150,10 +157,27 @@ struct module {
     bool whole;
 };
 
-/* A launch seen inside a window, on the session's time. */
+/* A launch seen inside a window, on the session's time and in the samples' clock. */
 struct trace_span {
     uint64_t t_ns;
     uint32_t dur_ns, row; /* row: index + 1, 0 = a kernel nobody knows */
+};
+
+struct trace_sample {
+    uint64_t t_ns;
+    uint32_t dur_ns;
+    float v[PM_METRICS_MAX]; /* as the window's metric[]; NAN = missing */
+};
+
+/* A window as it was sampled; both lists are in order of time. */
+struct trace_window {
+    uint32_t window, round, generation, period_ns; /* generation: 0 = none of its rows is known */
+    bool used;                                     /* false: overflowed or without an offset */
+    uint16_t metric[PM_METRICS_MAX];               /* index into metrics[]; UINT16_MAX = unknown */
+    unsigned nmetrics;
+    struct trace_sample *samples;
+    struct trace_span *spans;
+    uint32_t nsamples, nspans;
 };
 
 struct window_fold; /* the open window's raw samples and spans; private */
@@ -214,9 +238,12 @@ struct session {
     uint64_t windows, windows_unused; /* joined; overflowed or without a clock offset */
     struct lab_experiment *experiments;
     uint32_t nexperiments;
-    struct trace_span *trace; /* the first MAX_TRACE_SPANS */
-    uint32_t ntrace;
-    uint64_t trace_left_out;
+    struct trace_window *trace; /* the newest windows, oldest first */
+    uint32_t ntrace, trace_spans, trace_samples;
+    uint64_t trace_left_out; /* launches in windows that had to leave */
+    struct levels *levels;   /* the system of the newest generation that had a window */
+    uint32_t levels_generation;
+    uint16_t levels_metric[LEVELS_METRICS_MAX];
     struct module *modules; /* cubins, by hash, for the SASS view */
     uint32_t nmodules;
 
@@ -233,6 +260,19 @@ void session_free(struct session *s);
 /* Folds one frame. A garbled or unknown frame is counted and gives OK: a stream is read to its end.
  * Only ERR_NOMEM is an error. */
 enum status session_apply(struct session *s, const struct frame *f);
+
+/* The metrics that timelines and traces draw, of a window's: SM% (or the nearest that the chip
+ * gives), tensor%, DRAM%; index into w->metric[], -1 = it has none of the kind. */
+enum { TRACE_GRAPHS = 3 };
+void trace_graphs(const struct session *s, const struct trace_window *w, int at[TRACE_GRAPHS]);
+/* The newest kept launch of row `index` that holds at least `least` whole samples; false: none. */
+struct trace_launch {
+    const struct trace_window *window;
+    const struct trace_span *span;
+    uint32_t first, n; /* its samples in window->samples[] */
+};
+bool trace_launch(const struct session *s, uint32_t index, uint32_t least,
+                  struct trace_launch *out);
 
 /* Lookups; NULL or 0 when there is none. */
 const struct generation *session_current(const struct session *s);  /* the newest */
@@ -274,7 +314,10 @@ struct value row_us_per_gmac(const struct session *s, const struct row *r);
 struct value row_metric_steady(const struct session *s, const struct row *r, const char *key);
 struct value row_metric_whole(const struct session *s, const struct row *r, const char *key);
 struct value row_metric_exact(const struct session *s, const struct row *r, const char *key);
-/* What a table cell shows: exact when there, else steady, else the reason. */
+/* By least squares over samples that several kernels share: state VALUE_ESTIMATE, spread = the
+ * interquartile range that its standard error would give a normal distribution. */
+struct value row_metric_estimate(const struct session *s, const struct row *r, const char *key);
+/* What a table cell shows: exact when there, else steady, else the estimate, else the reason. */
 struct value row_metric_best(const struct session *s, const struct row *r, const char *key);
 /* IPC: "ipc" (active cycles, exact) when there, else "ipc_elapsed" inside the kernel, marked in
  * why. */

@@ -11,6 +11,9 @@
 
 #include "session/model_priv.h"
 
+/* Interquartile range of a normal distribution over its standard deviation. */
+static const double QUARTILES = 1.349;
+
 enum { SHORT_PERIODS = 2 }; /* a launch this many periods long holds a whole sample for sure */
 
 static struct value rounds_value(const struct session *s, const struct generation *g,
@@ -189,7 +192,8 @@ static struct value why_not_live(const struct session *s, const struct row *r, c
         return value_missing(VALUE_UNAVAILABLE, "no live counter source gives it here");
     if (s->last_window.window && !s->last_window.offset_ok)
         return value_missing(VALUE_UNAVAILABLE,
-                             "the offset between the clocks of samples and spans was not measured");
+                             "the offset between the clocks of samples and spans "
+                             "was not measured in the last window");
     if (too_short(s, r) && (samples == 0 || !is_current(s, r)))
         return value_missing(VALUE_UNAVAILABLE, "shorter than the sampling period");
     if (is_current(s, r)) return value_missing(VALUE_PENDING, "fewer than 30 whole samples so far");
@@ -240,6 +244,38 @@ struct value row_metric_whole(const struct session *s, const struct row *r, cons
     return aged(s, r, source, v);
 }
 
+static struct value level_value(const struct session *s, const struct row *r, const char *key,
+                                const struct row_metric *rm)
+{
+    static const char *const refused[] = {
+        [LEVEL_FEW] = "fewer than 30 samples saw a launch of it, shared or not",
+        [LEVEL_TIED] = "always sampled with the same other kernels: no level of its own follows",
+        [LEVEL_LOOSE] = "the samples don't follow one level a kernel: the estimate would be loose",
+    };
+    if (!rm) return why_not_live(s, r, key, 0);
+    const struct level *l = &rm->estimate;
+    if (l->state != LEVEL_OK) {
+        bool pending = l->state == LEVEL_FEW && is_current(s, r);
+        return value_missing(pending ? VALUE_PENDING : VALUE_UNAVAILABLE, refused[l->state]);
+    }
+    struct value v = value_spread(l->v, QUARTILES * l->error, l->samples, rm->live_source);
+    v.state = VALUE_ESTIMATE;
+    v.why = "least squares over samples that kernels share";
+    return v;
+}
+
+struct value row_metric_estimate(const struct session *s, const struct row *r, const char *key)
+{
+    const struct row_metric *best = NULL;
+
+    for (uint32_t i = 0; i < r->nmetrics; i++) {
+        const struct row_metric *rm = &r->metrics[i];
+        if (!rm->has_estimate || strcmp(s->metrics[rm->metric].key, key) != 0) continue;
+        if (!best || best->estimate.state != LEVEL_OK) best = rm;
+    }
+    return level_value(s, r, key, best);
+}
+
 struct value row_metric_exact(const struct session *s, const struct row *r, const char *key)
 {
     const struct row_metric *rm = find_metric(s, r, key, true);
@@ -265,13 +301,15 @@ struct value row_metric_best(const struct session *s, const struct row *r, const
     if (steady.state == VALUE_OK || steady.state == VALUE_STALE) return steady;
     /* A source that only counts exactly has its own reason; so has a count that went wrong. */
     if (exact.state == VALUE_FAULT || exact.state == VALUE_OVERFLOW) return exact;
+    struct value estimate = row_metric_estimate(s, r, key);
+    if (estimate.state == VALUE_ESTIMATE) return estimate;
     return session_metric(s, key) && !is_live(s, key) ? exact : steady;
 }
 
 struct value row_ipc(const struct session *s, const struct row *r)
 {
     struct value active = row_metric_best(s, r, "ipc");
-    if (active.state == VALUE_OK || active.state == VALUE_STALE) return active;
+    if (value_known(&active)) return active;
     struct value elapsed = row_metric_best(s, r, "ipc_elapsed");
     if (elapsed.state == VALUE_OK)
         elapsed.why = "of elapsed cycles inside the kernel, not of active ones";

@@ -45,8 +45,8 @@ enum status fold_spans(struct session *s, const struct frame *f, const union msg
 enum status fold_pm_samples(struct session *s, const struct frame *f, const union msg_any *m);
 enum status fold_window_end(struct session *s, const struct frame *f, const union msg_any *m);
 void window_free(struct window_fold *w);
-/* model_trace.c: keeps a launch for a trace. */
-enum status trace_add(struct session *s, uint64_t t_ns, uint64_t dur_ns, uint32_t row);
+void trace_free(struct session *s);    /* model_trace.c */
+void estimate_free(struct session *s); /* model_estimate.c */
 
 enum status fold_experiment(struct session *s, const struct frame *f, const union msg_any *m);
 enum status fold_gate(struct session *s, const struct frame *f, const union msg_any *m);

@@ -11,41 +11,18 @@
  * bounded by MAX_WINDOW_*; the work of a join is linear in samples and spans.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/model_priv.h"
+#include "session/window_priv.h"
 
 enum {
-    WIRE_METRICS_MAX = 64, /* more than any window has */
-    ACTIVE_MAX = 64,       /* spans looked at for one sample: more are no attribution */
-    COVER_SLACK = 100,     /* 1/100 of a sample may be uncovered: launches of one row don't touch */
-};
+    COVER_SLACK = 100
+}; /* 1/100 of a sample may be uncovered: launches of one row don't touch */
 
-#define TIME_MAX       ((uint64_t)1 << 61)
-#define OFFSET_MAX_NS  ((int64_t)1000 * 1000 * 1000) /* a larger one was not measured right */
-#define METRIC_UNKNOWN UINT16_MAX
-
-struct window_span {
-    uint64_t start, end;
-    uint32_t row; /* index + 1; 0 = a kernel nobody knows */
-};
-
-struct window_fold {
-    struct msg_window_begin def;
-    uint16_t metric[WIRE_METRICS_MAX]; /* index into metrics[] */
-    unsigned nmetrics;
-    struct pm_item *samples;
-    struct window_span *spans;
-    uint32_t nsamples, nspans;
-    uint64_t cutoff; /* after this time spans are missing: the limit was met */
-};
-
-/* What one sample overlaps, row by row. */
-struct overlap {
-    uint32_t row;
-    uint64_t ns, last_end;
-};
+#define TIME_MAX      ((uint64_t)1 << 61)
+#define OFFSET_MAX_NS ((int64_t)1000 * 1000 * 1000) /* a larger one was not measured right */
 
 void window_free(struct window_fold *w)
 {
@@ -128,14 +105,6 @@ enum status fold_pm_samples(struct session *s, const struct frame *f, const unio
     return r.bad ? fold_garbled(s) : OK;
 }
 
-static int compare_spans(const void *a, const void *b)
-{
-    const struct window_span *x = a, *y = b;
-    if (x->start != y->start) return x->start < y->start ? -1 : 1;
-    if (x->end != y->end) return x->end < y->end ? -1 : 1;
-    return (x->row > y->row) - (x->row < y->row);
-}
-
 static int compare_samples(const void *a, const void *b)
 {
     const struct pm_item *x = a, *y = b;
@@ -168,28 +137,6 @@ static void count_launches(struct session *s, const struct window_fold *w)
     }
 }
 
-/* Overlap of the sample [a, b) with the active spans, a row each; returns the number of rows. */
-static unsigned overlaps_of(const struct window_span *const *active, unsigned n, uint64_t a,
-                            uint64_t b, struct overlap out[ACTIVE_MAX])
-{
-    unsigned rows = 0;
-
-    for (unsigned i = 0; i < n; i++) {
-        const struct window_span *sp = active[i];
-        unsigned k = 0;
-        uint64_t from = sp->start > a ? sp->start : a, to = sp->end < b ? sp->end : b;
-        if (from >= to) continue;
-        while (k < rows && out[k].row != sp->row) k++;
-        if (k == rows) out[rows++] = (struct overlap){.row = sp->row};
-        if (from < out[k].last_end) from = out[k].last_end; /* launches of a row may overlap */
-        if (from < to) {
-            out[k].ns += to - from;
-            out[k].last_end = to;
-        }
-    }
-    return rows;
-}
-
 static enum status add_sample(struct session *s, const struct window_fold *w, uint32_t row,
                               const struct pm_item *it, double weight, double ns, bool steady)
 {
@@ -206,6 +153,7 @@ static enum status add_sample(struct session *s, const struct window_fold *w, ui
         rm->whole_weighted += it->v[i] * weight;
         rm->whole_ns += ns;
         rm->whole_samples++;
+        rm->live_t_ns = s->t_ns;
     }
     return OK;
 }
@@ -238,38 +186,23 @@ static enum status attribute(struct session *s, const struct window_fold *w,
     return st;
 }
 
-/* Walks samples and spans in order of time; `active` holds the spans that may still matter. */
+/* Walks samples and spans in order of time. */
 static enum status join(struct session *s, struct window_fold *w, struct window_summary *sum)
 {
-    const struct window_span *active[ACTIVE_MAX];
-    struct overlap rows[ACTIVE_MAX];
-    unsigned n = 0;
-    uint32_t next = 0;
-    uint64_t crowded_until = 0;
+    struct overlap rows[OVERLAP_MAX];
+    struct overlap_walk walk = {0};
     enum status st = OK;
 
     for (uint32_t i = 0; i < w->nsamples && st == OK; i++) {
         const struct pm_item *it = &w->samples[i];
-        uint64_t a = it->start, b = it->start + it->dur;
-        unsigned kept = 0;
-
-        if (it->dur == 0 || b > w->cutoff) continue;
-        for (unsigned k = 0; k < n; k++)
-            if (active[k]->end > a) active[kept++] = active[k];
-        n = kept;
-        for (; next < w->nspans && w->spans[next].start < b; next++) {
-            if (w->spans[next].end <= a) continue;
-            if (n < ACTIVE_MAX)
-                active[n++] = &w->spans[next];
-            else if (w->spans[next].end > crowded_until)
-                crowded_until = w->spans[next].end;
-        }
-        if (a < crowded_until) {
+        if (it->dur == 0 || it->start + it->dur > w->cutoff) continue;
+        int n = overlap_next(&walk, w->spans, w->nspans, it->start, it->start + it->dur, rows);
+        if (n < 0) {
             sum->shared++;
             s->overflowed++;
             continue;
         }
-        st = attribute(s, w, it, rows, overlaps_of(active, n, a, b, rows), sum);
+        st = attribute(s, w, it, rows, (unsigned)n, sum);
     }
     return st;
 }
@@ -286,26 +219,12 @@ static void summarise(struct session *s, const struct window_fold *w,
                                    .dropped = d->dropped,
                                    .overflow = d->overflow != 0,
                                    .offset_ok = d->offset_ok != 0,
-                                   .offset_ns = d->offset_ns};
+                                   .offset_ns = d->offset_ns,
+                                   .offset_bound_ns = d->offset_bound_ns};
+    snprintf(sum->offset_how, sizeof sum->offset_how, "%s", d->offset_how);
+    snprintf(sum->offset_why, sizeof sum->offset_why, "%s", d->offset_why);
     if (d->offset_ns > OFFSET_MAX_NS || d->offset_ns < -OFFSET_MAX_NS) sum->offset_ok = false;
     memcpy(sum->source, w->def.source, sizeof sum->source);
-}
-
-/* CUPTI's clock is the wall clock; where a recording's is another, a window ends at its frame. */
-static enum status keep_spans(struct session *s, const struct window_fold *w, uint64_t end_t_ns)
-{
-    uint64_t wall = s->hello.wall_ns, base = w->def.base_ns, longest = 0;
-    enum status st = OK;
-
-    for (uint32_t i = 0; i < w->nspans; i++)
-        if (w->spans[i].end > longest) longest = w->spans[i].end;
-    uint64_t at = end_t_ns > longest ? end_t_ns - longest : 0;
-    if (base >= wall && base - wall + longest <= end_t_ns + 1000000000u) at = base - wall;
-    for (uint32_t i = 0; st == OK && i < w->nspans; i++)
-        if (w->spans[i].end > w->spans[i].start)
-            st = trace_add(s, at + w->spans[i].start, w->spans[i].end - w->spans[i].start,
-                           w->spans[i].row);
-    return st;
 }
 
 enum status fold_window_end(struct session *s, const struct frame *f, const union msg_any *m)
@@ -318,7 +237,10 @@ enum status fold_window_end(struct session *s, const struct frame *f, const unio
     s->window = NULL;
     summarise(s, w, d);
     count_launches(s, w);
-    st = keep_spans(s, w, f->t_ns);
+    if (s->last_window.offset_ok) shift_spans(w, d->offset_ns);
+    if (w->nspans) qsort(w->spans, w->nspans, sizeof *w->spans, overlap_compare_spans);
+    if (w->nsamples) qsort(w->samples, w->nsamples, sizeof *w->samples, compare_samples);
+    st = trace_keep(s, w, f->t_ns);
     if (st != OK) goto out;
     if (s->last_window.overflow || !s->last_window.offset_ok) {
         s->windows_unused++;
@@ -328,10 +250,8 @@ enum status fold_window_end(struct session *s, const struct frame *f, const unio
         goto out;
     }
     s->windows++;
-    shift_spans(w, d->offset_ns);
-    if (w->nspans) qsort(w->spans, w->nspans, sizeof *w->spans, compare_spans);
-    if (w->nsamples) qsort(w->samples, w->nsamples, sizeof *w->samples, compare_samples);
     st = join(s, w, &s->last_window);
+    if (st == OK) st = estimate_window(s, w);
 out:
     window_free(w);
     return st;

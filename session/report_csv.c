@@ -52,7 +52,7 @@ static void put_cell(struct buf *out, const struct table *t, const char *focus, 
         return;
     }
     const struct value *v = &c.value;
-    number(out, v->state == VALUE_OK || v->state == VALUE_STALE, v->v, ',');
+    number(out, value_known(v), v->v, ',');
     field(out, k->unit, ',');
     field(out, value_state_name(v->state), ',');
     field(out, v->source ? v->source : "", ',');

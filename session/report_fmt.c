@@ -51,7 +51,7 @@ void fmt_cell(const struct table *t, uint32_t row, uint32_t column, char *buf, s
 {
     struct cell c;
     table_cell(t, row, column, &c);
-    if (c.is_text || c.value.state == VALUE_OK || c.value.state == VALUE_STALE) {
+    if (c.is_text || value_known(&c.value)) {
         cell_format(&t->def->columns[column], &c, CELL_TEXT_MAX, buf, size);
         if (!c.is_text)
             for (char *p = buf; *p; p++)

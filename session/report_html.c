@@ -76,9 +76,12 @@ static void put_cell(struct buf *out, const struct table *t, uint32_t row, uint3
     struct cell c;
     table_cell(t, row, col, &c);
     fmt_cell(t, row, col, text, sizeof text);
-    if (!c.is_text && c.value.why && c.value.state != VALUE_OK)
+    if (!c.is_text && c.value.state == VALUE_ESTIMATE)
+        snprintf(why, sizeof why, "estimate: %s, interquartile range %.6g, n %u", c.value.why,
+                 c.value.spread, c.value.n);
+    else if (!c.is_text && c.value.why && c.value.state != VALUE_OK)
         snprintf(why, sizeof why, "%s: %s", value_state_name(c.value.state), c.value.why);
-    else if (!c.is_text && c.value.state == VALUE_OK && c.value.spread > 0)
+    else if (!c.is_text && value_known(&c.value) && c.value.spread > 0)
         snprintf(why, sizeof why, "interquartile range %.6g, n %u, %s", c.value.spread, c.value.n,
                  c.value.source ? c.value.source : "");
     buf_printf(out, "<td class=\"%s%s\"",

@@ -65,7 +65,7 @@ static void add_count_of(cJSON *o, const char *name, uint64_t v)
 static void add_figure(cJSON *o, const char *key, struct value v, bool whole)
 {
     cJSON *f = cJSON_AddObjectToObject(o, key);
-    bool there = v.state == VALUE_OK || v.state == VALUE_STALE;
+    bool there = value_known(&v);
 
     if (there)
         add_number(f, "v", v.v, whole);

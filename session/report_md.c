@@ -187,15 +187,24 @@ static enum status put_reasons(const struct session *s, struct buf *out)
     struct reason list[REASONS_MAX];
     struct table t = {0};
     struct cell c;
-    unsigned n = 0;
+    unsigned n = 0, estimates = 0;
     enum status st = table_build(&t, s, table_find("rows"), NULL);
 
     for (uint32_t k = 0; st == OK && k < t.def->ncolumns; k++)
         for (uint32_t i = 0; i < t.nrows; i++) {
             table_cell(&t, i, k, &c);
             if (c.is_text || c.value.state == VALUE_OK) continue;
+            if (c.value.state == VALUE_ESTIMATE) {
+                estimates++;
+                continue;
+            }
             n = add_reason(list, n, t.def->columns[k].title, &c.value);
         }
+    if (estimates)
+        buf_printf(out,
+                   "\n%u figures with a leading ~ are estimates: least squares over samples that "
+                   "several kernels share.\n",
+                   estimates);
     if (n) buf_printf(out, "\nFigures that are missing in this table, and why:\n\n");
     for (unsigned i = 0; i < n; i++) {
         buf_printf(out, "- %s, %u row%s: %s: ", list[i].column, list[i].rows,

@@ -1,9 +1,10 @@
 /*
  * The trace: JSON in Chrome's trace event format ("JSON object format"), which Perfetto and
- * chrome://tracing open. Launches inside windows are complete events (ph X) on one track a
- * generation; generations, flips, faults and verdicts are instants (ph i); times are us after the
- * start.
+ * chrome://tracing open. Launches inside the windows that are kept are complete events (ph X) on
+ * one track a generation; PM samples are counters (ph C); generations, flips, faults and verdicts
+ * are instants (ph i); times are us after the start.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -76,6 +77,31 @@ static void put_span(const struct session *s, struct buf *out, const struct trac
     buf_printf(out, "},\n");
 }
 
+/* Counters of the whole GPU: one track a metric. What is missing leaves its last value standing. */
+static void put_sample(const struct session *s, struct buf *out, const struct trace_window *w,
+                       const struct trace_sample *t)
+{
+    int at[TRACE_GRAPHS];
+    trace_graphs(s, w, at);
+    for (int g = 0; g < TRACE_GRAPHS; g++) {
+        int m = at[g];
+        if (m < 0 || !isfinite(t->v[m])) continue;
+        const char *label = s->metrics[w->metric[m]].label;
+        buf_printf(out, "{\"ph\":\"C\",\"pid\":%d,\"cat\":\"pm\",\"name\":", PID);
+        put_string(out, label);
+        put_us(out, "ts", t->t_ns);
+        buf_printf(out, ",\"args\":{");
+        put_string(out, label);
+        buf_printf(out, ":%.2f}},\n", (double)t->v[m]);
+    }
+}
+
+static void put_window(const struct session *s, struct buf *out, const struct trace_window *w)
+{
+    for (uint32_t i = 0; i < w->nspans; i++) put_span(s, out, &w->spans[i]);
+    for (uint32_t i = 0; w->used && i < w->nsamples; i++) put_sample(s, out, w, &w->samples[i]);
+}
+
 static void put_events(const struct session *s, struct buf *out)
 {
     for (uint32_t i = 0; i < s->nevents; i++) {
@@ -106,7 +132,7 @@ static enum status write_perfetto(const struct session *s, struct buf *out)
     buf_printf(out, ",\"left_out\":%llu},\n\"traceEvents\":[\n",
                (unsigned long long)(s->trace_left_out + s->lost_events));
     put_names(s, out);
-    for (uint32_t i = 0; i < s->ntrace; i++) put_span(s, out, &s->trace[i]);
+    for (uint32_t i = 0; i < s->ntrace; i++) put_window(s, out, &s->trace[i]);
     put_events(s, out);
     put_name(out, "process_labels", 0, s->model.name);
     if (out->len > 2 && !out->failed) out->len -= 2; /* the last comma */

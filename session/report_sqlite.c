@@ -101,7 +101,7 @@ static void put_cell(struct db *d, const struct table *t, const char *focus, uin
     struct cell c;
     table_cell(t, row, col, &c);
     const struct value *v = &c.value;
-    bool known = !c.is_text && (v->state == VALUE_OK || v->state == VALUE_STALE);
+    bool known = !c.is_text && value_known(v);
     text(d, t->def->id);
     text(d, focus);
     whole(d, row + 1);
@@ -202,22 +202,25 @@ static void put_samples(struct db *d, const struct session *s)
         }
 }
 
+static void put_span(struct db *d, const struct session *s, const struct trace_span *t)
+{
+    const struct row *r = t->row && t->row <= s->nrows ? &s->rows[t->row - 1] : NULL;
+    whole(d, t->t_ns);
+    whole(d, t->dur_ns);
+    text(d, r ? s->kernels[r->def.kernel].def.name : "");
+    whole(d, r ? r->def.m : 0);
+    whole(d, r ? r->def.n : 0);
+    whole(d, r ? r->def.k : 0);
+    text(d, r ? r->def.role : "");
+    text(d, r ? r->def.phase : "");
+    step(d);
+}
+
 static void put_spans(struct db *d, const struct session *s)
 {
     prepare(d, "INSERT INTO spans VALUES(?,?,?,?,?,?,?,?)");
-    for (uint32_t i = 0; i < s->ntrace; i++) {
-        const struct trace_span *t = &s->trace[i];
-        const struct row *r = t->row && t->row <= s->nrows ? &s->rows[t->row - 1] : NULL;
-        whole(d, t->t_ns);
-        whole(d, t->dur_ns);
-        text(d, r ? s->kernels[r->def.kernel].def.name : "");
-        whole(d, r ? r->def.m : 0);
-        whole(d, r ? r->def.n : 0);
-        whole(d, r ? r->def.k : 0);
-        text(d, r ? r->def.role : "");
-        text(d, r ? r->def.phase : "");
-        step(d);
-    }
+    for (uint32_t i = 0; i < s->ntrace; i++)
+        for (uint32_t k = 0; k < s->trace[i].nspans; k++) put_span(d, s, &s->trace[i].spans[k]);
 }
 
 static enum status write_sqlite(const struct session *s, struct buf *out)

@@ -292,12 +292,13 @@ void svg_sm(struct buf *out, const struct session *s)
         const struct row *r = &s->rows[i];
         if (r->def.generation != g->def.generation) continue;
         struct value v = row_metric_best(s, r, "sm_pct");
-        if (v.state != VALUE_OK) v = row_metric_best(s, r, "sm_launch_pct");
-        if (v.state != VALUE_OK) continue;
+        if (!value_known(&v)) v = row_metric_best(s, r, "sm_launch_pct");
+        if (!value_known(&v)) continue;
         bars[n].v = v.v;
         snprintf(bars[n].name, sizeof bars[n].name, "%.24s %.16s",
                  s->kernels[r->def.kernel].def.name, r->def.role);
-        snprintf(bars[n++].label, sizeof bars[0].label, "%.1f %%", v.v);
+        snprintf(bars[n++].label, sizeof bars[0].label, "%s%.1f %%",
+                 v.state == VALUE_ESTIMATE ? "~" : "", v.v);
     }
     qsort(bars, (size_t)n, sizeof *bars, by_value);
     put_bars(out, "SM% inside kernels of the newest generation", bars, n < BARS_MAX ? n : BARS_MAX,

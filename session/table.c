@@ -45,7 +45,7 @@ void cell_value(struct cell *c, struct value v)
     c->value = v;
     if (v.state == VALUE_FAULT || v.state == VALUE_OVERFLOW)
         c->mark = MARK_BAD;
-    else if (v.state == VALUE_STALE)
+    else if (v.state == VALUE_STALE || v.state == VALUE_ESTIMATE)
         c->mark = MARK_WARN;
     else if (v.state != VALUE_OK)
         c->mark = MARK_DIM;
@@ -140,8 +140,7 @@ static enum status sort_rows(struct table *t, const struct column *col, bool fli
             snprintf(k->text, sizeof k->text, "%s", c.text);
             k->missing = c.text[0] == '\0';
         } else {
-            k->missing =
-                !(c.value.state == VALUE_OK || c.value.state == VALUE_STALE) || isnan(c.value.v);
+            k->missing = !value_known(&c.value) || isnan(c.value.v);
             k->v = c.value.v;
         }
     }

@@ -145,10 +145,19 @@ static void get_exact(const struct table_ctx *x, uint32_t i, struct cell *c)
         cell_text(c, "%s", "");
 }
 
+static void get_estimate(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    const struct msg_metric_def *d = metric_at(x, i);
+    if (d)
+        cell_value(c, row_metric_estimate(x->session, focus(x), d->key));
+    else
+        cell_text(c, "%s", "");
+}
+
 static void get_spread(const struct table_ctx *x, uint32_t i, struct cell *c)
 {
     struct value v = best(x, i);
-    if (v.state == VALUE_OK && v.spread >= 0)
+    if (value_known(&v) && v.spread >= 0)
         cell_value(c, value_ok(v.spread, v.source));
     else
         cell_text(c, "%s", "");
@@ -157,7 +166,7 @@ static void get_spread(const struct table_ctx *x, uint32_t i, struct cell *c)
 static void get_n(const struct table_ctx *x, uint32_t i, struct cell *c)
 {
     struct value v = best(x, i);
-    if (v.state == VALUE_OK && v.n)
+    if (value_known(&v) && v.n)
         cell_count(c, v.n);
     else
         cell_text(c, "%s", "");
@@ -189,13 +198,16 @@ static void get_ncu(const struct table_ctx *x, uint32_t i, struct cell *c)
 static const struct column columns[] = {
     {"figure", "figure", "", "what is measured", 19, 1, 0, 0, 0, 0, get_label},
     {"unit", "unit", "", "of every figure in the row", 7, 1, 0, 0, 0, 0, get_unit},
-    {"value", "value", "", "exact where there, else steady", 10, 1, 2, 1, 1, 0, get_best},
+    {"value", "value", "", "exact where there, else steady, else an estimate (~)", 10, 1, 2, 1, 1,
+     0, get_best},
     {"spread", "IQR", "", "interquartile range", 7, 3, 2, 1, 1, 0, get_spread},
     {"n", "n", "", "samples or rounds behind it", 6, 4, 0, 1, 1, 0, get_n},
     {"steady", "steady", "", "samples wholly inside a launch", 9, 2, 2, 1, 1, 0, get_steady},
     {"whole", "whole", "", "samples split over launches by overlap, ramp and tail included", 9, 2,
      2, 1, 1, 0, get_whole},
     {"exact", "exact", "", "counted over whole launches", 9, 2, 2, 1, 1, 0, get_exact},
+    {"estimate", "estim.", "", "least squares over samples that several kernels share", 9, 3, 2, 1,
+     1, 0, get_estimate},
     {"source", "source", "", "counter source of the value", 8, 2, 0, 0, 0, 0, get_source},
     {"state", "state", "", "reason when there is no value", 20, 3, 0, 0, 0, 1, get_why},
     {"ncu", "name in ncu", "", "metric as ncu and CUPTI write it", 30, 6, 0, 0, 0, 0, get_ncu},

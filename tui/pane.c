@@ -410,7 +410,7 @@ void figure_text(const struct value *v, bool spread, bool ascii, char *text, siz
 
     value_format(v, 12, prec, a >= 1e7, number, sizeof number);
     snprintf(text, size, "%s", number);
-    bool shown = v->state == VALUE_OK || v->state == VALUE_STALE;
+    bool shown = value_known(v);
     if (!spread || !shown || !(v->spread >= 0)) return;
     struct value s = value_ok(v->spread, NULL);
     value_format(&s, 10, prec, 0, wide, sizeof wide);
@@ -433,7 +433,7 @@ static void explain_value(const struct column *col, const struct value *v, char 
     const char *unit = col->unit ? col->unit : "";
     char number[80], from[120] = "";
     column_figure(col, v, number, sizeof number);
-    if (v->state != VALUE_OK && v->state != VALUE_STALE) {
+    if (!value_known(v)) {
         snprintf(text, size, "%s%s%s", value_state_name(v->state), v->why ? ": " : "",
                  v->why ? v->why : "");
         return;

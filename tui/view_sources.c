@@ -53,6 +53,29 @@ static int draw_reason(struct app *a, const struct sources_view *v, struct area 
     return canvas_wrap(&a->canvas, area, ROLE_WARN, text);
 }
 
+/* What is between the clocks of its samples and its spans, and how that is known. */
+static void draw_offset(struct app *a, struct area area)
+{
+    const struct window_summary *w = &app_session(a)->last_window;
+    double us = (double)w->offset_ns / 1e3;
+    struct canvas *c = &a->canvas;
+    int y = area.y + 1, room = area.w - 2;
+
+    if (!w->offset_ok)
+        canvas_printf(c, 1, y, room, ROLE_WARN,
+                      "its clock offset is not known, so it is not used%s%s",
+                      w->offset_why[0] ? ": " : "", w->offset_why);
+    else if (!w->offset_how[0])
+        canvas_printf(c, 1, y, room, ROLE_DIM, "its clock offset: %.2f us, assumed, not measured",
+                      us);
+    else if (!w->offset_bound_ns)
+        canvas_printf(c, 1, y, room, ROLE_DIM, "its clock offset: %.2f us (%s)", us, w->offset_how);
+    else
+        canvas_printf(c, 1, y, room, ROLE_DIM, "its clock offset: %.2f us, within %.2f us (%s%s%s)",
+                      us, w->offset_bound_ns / 1e3, w->offset_how, w->offset_why[0] ? ": " : "",
+                      w->offset_why);
+}
+
 static void draw_window(struct app *a, struct area area)
 {
     const struct session *s = app_session(a);
@@ -60,16 +83,18 @@ static void draw_window(struct app *a, struct area area)
     uint64_t drops = 0;
 
     for (int i = 0; i < FRAME_TYPE_END; i++) drops += s->drops[i];
-    if (w->window)
+    if (w->window) {
         canvas_printf(&a->canvas, 1, area.y, area.w - 2, ROLE_DIM,
                       "last window %u (%s, %u ns): %u samples, %u whole in one launch, %u shared, "
                       "%u idle, %u dropped%s. Frames dropped: %llu",
                       w->window, w->source, w->period_ns, w->samples, w->whole, w->shared, w->idle,
                       w->dropped, w->overflow ? ", overflow: not used" : "",
                       (unsigned long long)drops);
-    else
+        draw_offset(a, area);
+    } else {
         canvas_printf(&a->canvas, 1, area.y, area.w - 2, ROLE_DIM,
                       "no sampling window yet. Frames dropped: %llu", (unsigned long long)drops);
+    }
 }
 
 static void sources_draw(struct app *a, void *data, struct area area)
@@ -83,7 +108,8 @@ static void sources_draw(struct app *a, void *data, struct area area)
     y += list;
     if (area.h >= 14) {
         y += draw_reason(a, v, (struct area){2, y, area.w - 3, 4});
-        draw_window(a, (struct area){area.x, y++, area.w, 1});
+        draw_window(a, (struct area){area.x, y, area.w, 2});
+        y += app_session(a)->last_window.window ? 2 : 1;
     }
     if (s->ntallies && area.y + area.h - y >= (int)s->ntallies + 6) {
         int costs = (int)s->ntallies + 2;

@@ -170,8 +170,12 @@ static void pm_round(struct synth *g, uint8_t overflow)
                                      .source = "pm",
                                      .period_ns = PERIOD_NS,
                                      .base_ns = 1700000000000000000ull + g->t_ns};
-    struct msg_window_end end = {
-        .window = g->window, .overflow = overflow, .offset_ok = 1, .offset_ns = OFFSET_NS};
+    struct msg_window_end end = {.window = g->window,
+                                 .overflow = overflow,
+                                 .offset_ok = 1,
+                                 .offset_ns = OFFSET_NS,
+                                 .offset_how = "edges",
+                                 .offset_bound_ns = PERIOD_NS / 16};
     if (!l) {
         g->st = err_set(ERR_NOMEM, "out of memory for a made-up session");
         return;
