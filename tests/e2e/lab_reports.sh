@@ -11,7 +11,7 @@ passed=0 failed=0 skipped=0
 check() { # check WHAT STATUS-OF-A-TEST
     if [ "$2" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "not held: $1"; fi
 }
-lab=$root/tests/fixtures/lab.sasstop
+lab=$root/tests/fixtures/lab/r29_2blk.sasstop
 synthetic=$root/tests/fixtures/synthetic.sasstop
 cd "$dir" || exit 1
 
@@ -28,6 +28,13 @@ grep -q 'LAND' lab.md && grep -q 'frozen before the first pair' lab.md; check "M
 grep -q '<svg' lab.html && grep -q '<svg' synthetic.html; check "HTML has charts" $?
 grep -qE '<script|https?:|<link|src=' lab.html; [ $? -ne 0 ]; check "and loads nothing" $?
 [ "$(head -c 15 lab.sqlite)" = "SQLite format 3" ]; check "the database is one" $?
+
+# What the documentation shows of experiments is what their recordings report.
+for f in "$root"/tests/fixtures/lab/*.sasstop; do
+    name=$(basename "$f" .sasstop)
+    "$program" report "$f" --format md | cmp -s - "$root/docs/lab/$name.md"
+    check "docs/lab/$name.md is the report of its recording" $?
+done
 
 # A live session and its recording say the same.
 "$program" run --backend cpu --model synth:tiny --threads 1 --bench pp8,tg2 --headless --seconds 1 \
