@@ -1,0 +1,415 @@
+/*
+ * The oracle's work: a list of operators whose kernels this project's sources measure, and which
+ * Nsight Compute measures in the same program, launched the same way. tests/gpu/oracle.sh runs both
+ * and compares.
+ *
+ *   oracle                 a test of its own sides: ends "N passed, N failed, N skipped"
+ *   oracle --own FILE      measures: exact counters, stalls by PC sampling, live SM%; into FILE
+ *   oracle --plain FILE    the same launches, each wanted one between cuProfilerStart and
+ *                          cuProfilerStop (ncu --profile-from-start off); their order into FILE
+ *
+ * FILE is tab-separated: "launch I OP KERNEL SHAPE", then "value I NAME V", NAME as ncu writes it,
+ * "stall I REASON SAMPLES", "live I V". No cache is flushed and no clock is set on either side:
+ * before a wanted launch the same operator has just run, as before ncu's own replays.
+ */
+#include "base/clock.h"
+#include "cupti/counter.h"
+#include "cupti/lib.h"
+#include "cupti/pc.h"
+#include "engine/cuda/cuda.h"
+#include "engine/model.h"
+#include "tests/lib/counter_found.h"
+#include "tests/lib/oracle_work.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LIST_MAX = 64, /* launches of all operators */
+    REPEAT = 4,    /* of an operator in a counted pass; the first is left out */
+    REPEAT_TAG = 1 << 12,
+    REASONS = 48,
+};
+static const uint64_t PC_NS = 25000000, PM_NS = 22000000, PM_LEAST_NS = 300000;
+
+struct seen {
+    const struct oracle_work *w;
+    uint32_t kernel, grid[3], smem_dynamic, n, m, k;
+    bool wanted;
+    double sum[512], ns;
+    unsigned times[512], spans;
+    uint64_t stall[REASONS], stall_all;
+    double live;
+};
+
+static struct backend *gpu;
+static const struct kernel_info *kernels;
+static struct oracle_work works[ORACLE_WORKS];
+static unsigned nworks, nseen;
+static struct seen seen[LIST_MAX];
+static char reasons[REASONS][40];
+static unsigned nreasons;
+static struct found found;
+
+/* What the hooks know of the run under way. */
+static struct {
+    const struct oracle_work *w;
+    unsigned at, rep;
+    bool listing, profile;
+    struct counter_source *src[3];
+    unsigned nsrc;
+} now;
+static int (*profiler_start)(void), (*profiler_stop)(void);
+
+static void must(enum status st)
+{
+    if (st == OK) return;
+    fprintf(stderr, "oracle: %s\n", err_msg());
+    exit(err_exit_code(st));
+}
+
+/* ---- launching ---- */
+
+static uint64_t tag_now(void)
+{
+    return now.w->first + now.at + 1 + (uint64_t)now.rep * REPEAT_TAG;
+}
+
+static void on_launch(void *ctx, const struct launch_info *i)
+{
+    (void)ctx;
+    struct counter_launch l = {.tag = tag_now(), .kernel = kernels[i->kernel].name, .chosen = true};
+    bool wanted = !strncmp(l.kernel, now.w->kernel, strlen(now.w->kernel));
+    if (now.listing && nseen < LIST_MAX) {
+        struct seen *s = &seen[nseen++];
+        *s = (struct seen){.w = now.w,
+                           .kernel = i->kernel,
+                           .smem_dynamic = i->smem_dynamic,
+                           .m = i->m,
+                           .n = i->n,
+                           .k = i->k,
+                           .wanted = wanted,
+                           .live = NAN};
+        memcpy(s->grid, i->grid, sizeof s->grid);
+    }
+    for (unsigned s = 0; s < now.nsrc; s++) counter_launch_begin(now.src[s], &l);
+    if (now.profile && wanted && profiler_start) profiler_start();
+}
+
+static void on_launched(void *ctx, const struct launch_info *i)
+{
+    (void)ctx;
+    struct counter_launch l = {.tag = tag_now(), .kernel = kernels[i->kernel].name, .chosen = true};
+    if (now.profile && profiler_stop) {
+        must(cuda_backend.sync(gpu));
+        profiler_stop();
+    }
+    for (unsigned s = 0; s < now.nsrc; s++) counter_launch_end(now.src[s], &l);
+    now.at++;
+}
+
+static void run_work(struct oracle_work *w)
+{
+    struct step_result r;
+    if (w->family) must(cuda_backend.select(gpu, w->family, w->variant, w->kd));
+    now.w = w;
+    now.at = 0;
+    if (now.listing) w->first = nseen;
+    must(cuda_backend.run(gpu, &w->op, 1, NULL, w->op.n, w->pos0, false, TIMING_EXTERNAL, &r));
+    must(cuda_backend.sync(gpu));
+    if (now.listing) w->count = nseen - w->first;
+}
+
+static enum status run_list(void *listing)
+{
+    now.listing = listing != NULL && nseen == 0;
+    for (unsigned i = 0; i < nworks; i++) run_work(&works[i]);
+    now.listing = false;
+    return OK;
+}
+
+/* ---- what the sources say ---- */
+
+static struct seen *seen_of(uint64_t tag)
+{
+    uint64_t at = tag ? (tag - 1) % REPEAT_TAG : LIST_MAX;
+    return at < nseen ? &seen[at] : NULL;
+}
+
+static void on_exact(void *user, const struct counter_exact *e)
+{
+    struct seen *s = seen_of(e->tag);
+    (void)user;
+    if (!s || e->id >= 512 || (e->tag - 1) / REPEAT_TAG == 0 || isnan(e->value)) return;
+    s->sum[e->id] += e->value;
+    s->times[e->id]++;
+}
+
+static void on_span(void *user, const struct counter_span *sp)
+{
+    struct seen *s = seen_of(sp->tag);
+    (void)user;
+    if (s) s->ns += (double)(sp->end_ns - sp->start_ns), s->spans++;
+}
+
+static void on_pc(void *user, const struct counter_pc *p)
+{
+    (void)user;
+    for (unsigned i = 0; i < p->n; i++) {
+        unsigned r = 0;
+        while (r < nreasons && strcmp(reasons[r], p->stalls[i].reason)) r++;
+        if (r == REASONS) continue;
+        if (r == nreasons)
+            snprintf(reasons[nreasons++], sizeof reasons[0], "%s", p->stalls[i].reason);
+        for (unsigned k = 0; k < nseen; k++) {
+            if (strcmp(kernels[seen[k].kernel].name, p->function)) continue;
+            seen[k].stall[r] += p->stalls[i].samples;
+            seen[k].stall_all += p->stalls[i].samples;
+        }
+    }
+}
+
+static void on_state(void *user, const struct counter_state *s)
+{
+    (void)user;
+    if (s->health == COUNTER_FAILED || s->health == COUNTER_UNAVAILABLE)
+        fprintf(stderr, "oracle: source %s: %s\n", s->name, s->why);
+}
+
+static struct counter_source *open_source(struct cupti_lib *lib, enum counter_role role)
+{
+    struct counter_env env = {
+        .lib = lib,
+        .driver = cuda_backend.driver(gpu),
+        .ctx = cuda_backend.context(gpu),
+        .stream = cuda_backend.stream(gpu),
+        .sink = {.exact = on_exact, .span = on_span, .pc = on_pc, .state = on_state}};
+    struct counter_source *s;
+    if (role == COUNTER_PM) env.sink = found_sink(&found);
+    must(counter_open(role, false, &env, &s));
+    if (s->state.health != COUNTER_READY)
+        must(err_set(ERR_UNAVAILABLE, "%s: %s", s->state.name, s->state.why));
+    return s;
+}
+
+static void measure_spans(struct counter_source *act)
+{
+    must(counter_arm(act));
+    must(counter_start(act));
+    now.src[0] = act;
+    now.nsrc = 1;
+    for (now.rep = 0; now.rep < REPEAT; now.rep++) run_list(NULL);
+    now.rep = now.nsrc = 0;
+    must(counter_stop(act));
+}
+
+static void measure_stalls(struct counter_source *pc)
+{
+    must(counter_arm(pc));
+    must(counter_start(pc));
+    for (unsigned i = 0; i < nworks; i++)
+        for (uint64_t t0 = clock_mono_ns(); clock_mono_ns() - t0 < PC_NS;) run_work(&works[i]);
+    must(counter_stop(pc));
+    must(counter_disarm(pc));
+}
+
+/* SM% over whole launches of kernel k, by PM samples and spans of one window. */
+static double live_of(struct counter_source *pm, struct counter_source *act, struct oracle_work *w,
+                      const char *name)
+{
+    struct found_joined j;
+    const char *names[] = {name};
+    double whole = NAN;
+    if (!found_init(&found, names, 1, 4096, 8192)) return NAN;
+    struct counter_sink keep = act->env.sink;
+    act->env.sink = found_sink(&found);
+    if (counter_start(pm) == OK && counter_start(act) == OK) {
+        now.src[0] = act;
+        now.nsrc = 1;
+        for (uint64_t t0 = clock_mono_ns(); clock_mono_ns() - t0 < PM_NS;) run_work(w);
+        now.nsrc = 0;
+        counter_stop(pm);
+        counter_stop(act);
+        while (counter_poll(pm) == OK) continue;
+        found_join(&found, &j);
+        whole = j.whole;
+        free(j.sm);
+    }
+    act->env.sink = keep;
+    found_free(&found);
+    return whole;
+}
+
+static void measure_live(struct counter_source *pm, struct counter_source *act)
+{
+    if (counter_arm(pm) != OK) return;
+    for (unsigned i = 0; i < nseen; i++) {
+        struct seen *s = &seen[i];
+        if (!s->wanted || !s->spans || s->ns / s->spans < (double)PM_LEAST_NS) continue;
+        s->live = live_of(pm, act, (struct oracle_work *)s->w, kernels[s->kernel].name);
+    }
+    counter_disarm(pm);
+}
+
+static void measure_exact(struct counter_source *range)
+{
+    struct counter_config cfg = {.range_sets = METRIC_SET_ALL, .range_max = LIST_MAX * REPEAT};
+    enum status more = ERR_AGAIN;
+    must(counter_configure(range, &cfg));
+    fprintf(stderr, "oracle: range: %s\n", range->state.detail);
+    must(counter_arm(range));
+    for (unsigned pass = 0; more == ERR_AGAIN && pass < 64; pass++) {
+        must(counter_start(range));
+        now.src[0] = range;
+        now.nsrc = 1;
+        for (unsigned i = 0; i < nworks; i++)
+            for (now.rep = 0; now.rep < REPEAT; now.rep++) run_work(&works[i]);
+        now.rep = now.nsrc = 0;
+        more = counter_stop(range);
+    }
+    if (more != OK) must(more);
+    must(counter_disarm(range));
+}
+
+/* ---- output ---- */
+
+static void put_launch(FILE *f, unsigned i)
+{
+    const struct seen *s = &seen[i];
+    fprintf(f, "launch\t%u\t%s\t%s\t%ux%ux%u\n", i, s->w->name, kernels[s->kernel].name, s->m, s->n,
+            s->k);
+}
+
+static void put_values(FILE *f, unsigned i)
+{
+    const struct seen *s = &seen[i];
+    const struct kernel_info *k = &kernels[s->kernel];
+    fprintf(f, "value\t%u\tlaunch__registers_per_thread\t%u\n", i, k->regs);
+    fprintf(f, "value\t%u\tlaunch__shared_mem_per_block_static\t%u\n", i, k->smem_static);
+    fprintf(f, "value\t%u\tlaunch__shared_mem_per_block_dynamic\t%u\n", i, s->smem_dynamic);
+    for (size_t m = 0; m < metric_count(); m++) {
+        const struct metric *d = metric_at(m);
+        char name[128];
+        if (!s->times[d->id] || !metric_candidate(d->range, 0, name, sizeof name)) continue;
+        fprintf(f, "value\t%u\t%s\t%.9g\n", i, name, s->sum[d->id] / s->times[d->id]);
+    }
+    for (unsigned r = 0; r < nreasons; r++)
+        if (s->stall[r])
+            fprintf(f, "stall\t%u\t%s\t%llu\n", i, reasons[r], (unsigned long long)s->stall[r]);
+    if (isfinite(s->live)) fprintf(f, "live\t%u\t%.6g\n", i, s->live);
+}
+
+static int write_file(const char *path, bool values)
+{
+    FILE *f = fopen(path, "w");
+    if (!f) must(err_set(ERR_IO, "can't write %s", path));
+    for (unsigned i = 0; i < nseen; i++) {
+        if (!seen[i].wanted) continue;
+        put_launch(f, i);
+        if (values) put_values(f, i);
+    }
+    return fclose(f) ? EXIT_FAILED : EXIT_OK;
+}
+
+/* ---- modes ---- */
+
+static void bind_profiler(void)
+{
+    void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!lib) return;
+    *(void **)&profiler_start = dlsym(lib, "cuProfilerStart");
+    *(void **)&profiler_stop = dlsym(lib, "cuProfilerStop");
+}
+
+static int plain(const char *path)
+{
+    bind_profiler();
+    if (!profiler_start || !profiler_stop)
+        must(err_set(ERR_UNAVAILABLE, "the driver has no cuProfilerStart"));
+    run_list(&nseen);
+    for (unsigned i = 0; i < nworks; i++) {
+        run_work(&works[i]); /* what ncu's replays find in the caches */
+        now.profile = true;
+        run_work(&works[i]);
+        now.profile = false;
+    }
+    return write_file(path, false);
+}
+
+static int own(const char *path)
+{
+    struct cupti_lib *lib;
+    must(cupti_open(&lib));
+    must(cupti_attach(lib, 0));
+    struct counter_source *pc = open_source(lib, COUNTER_PC);
+    must(pc_prime(pc, run_list, &nseen));
+    struct counter_source *act = open_source(lib, COUNTER_ACTIVITY);
+    struct counter_source *pm = open_source(lib, COUNTER_PM);
+    struct counter_source *range = open_source(lib, COUNTER_RANGE);
+    measure_spans(act);
+    measure_stalls(pc);
+    measure_live(pm, act);
+    must(counter_disarm(act));
+    measure_exact(range);
+    int rc = write_file(path, true);
+    counter_close(range);
+    counter_close(pm);
+    counter_close(act);
+    counter_close(pc);
+    return rc;
+}
+
+/* Without arguments: that every wanted launch is found again and has instructions. */
+static int self_test(void)
+{
+    char path[] = "/tmp/sasstop-oracle-XXXXXX", line[256];
+    int fd = mkstemp(path), launches = 0, counted = 0;
+    if (fd < 0) must(err_set(ERR_IO, "can't make a file in /tmp"));
+    int rc = own(path);
+    FILE *f = fdopen(fd, "r");
+    while (f && fgets(line, sizeof line, f)) {
+        launches += !strncmp(line, "launch\t", 7);
+        counted += strstr(line, "smsp__inst_executed.sum") != NULL;
+    }
+    if (f) fclose(f);
+    remove(path);
+    bool ok = rc == EXIT_OK && launches >= 12 && counted == launches;
+    printf("%s every wanted launch is counted: %d of %d\n", ok ? "ok  " : "FAIL", counted,
+           launches);
+    printf("%d passed, %d failed, 0 skipped\n", ok, !ok);
+    return ok ? EXIT_OK : EXIT_FAILED;
+}
+
+static void unwilling(const char *why)
+{
+    printf("skip oracle: %s\n0 passed, 0 failed, 1 skipped\n", why);
+    exit(EXIT_OK);
+}
+
+int main(int argc, char **argv)
+{
+    struct backend_options o = {.max_tokens = ORACLE_TOKENS,
+                                .context = ORACLE_CONTEXT,
+                                .hooks = {NULL, on_launch, on_launched, NULL}};
+    struct model *m = NULL;
+    uint32_t dims[] = {ORACLE_KV_DIM};
+    bool test = argc < 3;
+    enum status st = cuda_backend.open(&o, &gpu);
+    if (st != OK && test) unwilling(err_msg());
+    must(st);
+    must(model_open("synth:tiny", &m));
+    must(cuda_backend.load(gpu, m, NULL, NULL));
+    must(cuda_backend.kv_init(gpu, 1, dims));
+    cuda_backend.kernels(gpu, &kernels);
+    must(oracle_works(gpu, works, &nworks));
+    int rc = test                          ? self_test()
+             : !strcmp(argv[1], "--own")   ? own(argv[2])
+             : !strcmp(argv[1], "--plain") ? plain(argv[2])
+                                           : EXIT_USAGE;
+    cuda_backend.close(gpu);
+    model_close(m);
+    return rc;
+}
