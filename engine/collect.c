@@ -82,6 +82,7 @@ struct backend_hooks collect_hooks(struct engine *e)
 static void *decode_thread(void *arg)
 {
     struct collect *c = arg;
+    pthread_setname_np(pthread_self(), "counters"); /* tests/gpu/soak.sh finds it by that */
     pthread_mutex_lock(&c->lock);
     while (!c->ending) {
         pthread_mutex_unlock(&c->lock);

@@ -67,6 +67,7 @@ static void tell(struct clocks *k)
 static void *run(void *arg)
 {
     struct clocks *k = arg;
+    pthread_setname_np(pthread_self(), "clocks");
     pthread_mutex_lock(&k->lock);
     while (!k->ending) {
         struct timespec ts;

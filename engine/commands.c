@@ -112,6 +112,7 @@ static void leave(struct commands *c)
 static void *listen_thread(void *arg)
 {
     struct commands *c = arg;
+    pthread_setname_np(pthread_self(), "commands");
     struct pollfd p[3] = {{.fd = c->wake, .events = POLLIN},
                           {.fd = c->signals, .events = POLLIN},
                           {.fd = c->fd, .events = POLLIN}};

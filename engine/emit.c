@@ -188,6 +188,7 @@ static void *writer(void *arg)
 {
     struct emit *e = arg;
     struct buf batch = {0};
+    pthread_setname_np(pthread_self(), "frames");
     pthread_mutex_lock(&e->lock);
     while (!e->broken) {
         if (!e->first && !drops_untold(e)) {

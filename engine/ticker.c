@@ -20,6 +20,7 @@ static void *tick(void *arg)
 {
     struct ticker *t = arg;
     struct msg_progress p = {.total = 1};
+    pthread_setname_np(pthread_self(), "ticker");
     struct timespec at;
     snprintf(p.phase, sizeof p.phase, "%s", t->phase);
     clock_gettime(CLOCK_MONOTONIC, &at);
