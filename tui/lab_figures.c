@@ -114,6 +114,8 @@ static const struct {
     {"sm_launch_pct", "SM% of the launch", "%"},
     {"cycles_elapsed", "elapsed cycles, counted", "cycles"},
     {"cycles_active", "active cycles, mean of SMs", "cycles"},
+    {"cycles_active_min", "active cycles, least of SMs", "cycles"},
+    {"cycles_active_max", "active cycles, most of SMs", "cycles"},
     {"issue_pct", "issue slots used while active", "%"},
     {"occupancy_pct", "achieved occupancy", "%"},
     {"bank_conflicts", "bank conflicts", ""},
