@@ -166,6 +166,11 @@ struct backend_ops {
      * on this device, with the reason. */
     enum status (*select)(struct backend *b, const char *family, const char *variant, uint32_t kd);
     bool (*selected)(struct backend *b, const char *family, const char **variant, uint32_t *kd);
+    /* What `select(b, family, "auto", 0)` (or "auto:any") runs on one shape from then on; mnk NULL
+     * forgets all of the family. ERR_USAGE, ERR_UNAVAILABLE as select. NULL: this backend has no
+     * choice by shape. */
+    enum status (*choose)(struct backend *b, const char *family, const uint32_t mnk[3],
+                          const char *variant, uint32_t kd);
     /* From the next run on, shared memory of GEMMs is padded so that `blocks` fit on an SM and no
      * more (0: as they are); a kernel that doesn't fit so often stays as it is. What comes of it for
      * the selected one is written to text[size]. NULL on a CPU. ERR_LIMIT: not on this device. */

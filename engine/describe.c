@@ -99,10 +99,12 @@ void describe_variants(struct engine *e)
 {
     const struct kernel_info *list;
     uint32_t n = e->bo->kernels(e->b, &list), kd, old_kd;
-    const char *now, *old;
+    const char *now;
+    char old[48];
     for (uint32_t i = 0; i < n; i++) {
         struct msg_variant_def d = {.kd = list[i].kd, .ok = 1, .standing = list[i].standing};
-        if (!e->bo->selected(e->b, list[i].family, &old, &old_kd)) continue;
+        if (!e->bo->selected(e->b, list[i].family, &now, &old_kd)) continue;
+        COPY(old, now); /* `now` may change with the selection */
         COPY(d.family, list[i].family);
         COPY(d.variant, list[i].variant);
         COPY(d.note, list[i].note);

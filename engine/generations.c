@@ -2,6 +2,7 @@
  * Generations: what runs from here on. A flip is checked first (parity.h), then happens between two
  * rounds, and starts a generation, so that before and after never mix.
  */
+#include "engine/auto.h"
 #include "engine/collect.h"
 #include "engine/engine.h"
 #include "engine/parity.h"
@@ -44,6 +45,23 @@ static bool known(struct engine *e, const char *family, const char *variant, uin
     return false;
 }
 
+/* Each shape to its fastest sound kernel: what is measured for it is the check. */
+static void flip_to_auto(struct engine *e, const char *family, const char *name)
+{
+    char text[400], why[200] = "";
+    collect_settle(e->collect);
+    enum status st = auto_take(e, family, name, why, sizeof why);
+    if (st != OK) {
+        snprintf(text, sizeof text, "%s is not taken: %.250s", name, err_msg());
+        reply(e, false, text);
+        return;
+    }
+    generation_begin(e, family, "flip", "ok", why);
+    collect_after_flip(e->collect);
+    snprintf(text, sizeof text, "%s runs from generation %u on: %s", name, e->generation, why);
+    reply(e, true, text);
+}
+
 void generation_flip(struct engine *e, const struct msg_command *cmd)
 {
     const char *family = *cmd->family ? cmd->family : "q4k_gemm", *now = "", *parity = "unchecked";
@@ -55,6 +73,10 @@ void generation_flip(struct engine *e, const struct msg_command *cmd)
         return;
     }
     snprintf(variant, sizeof variant, "%s", *cmd->variant ? cmd->variant : now);
+    if (auto_is(variant)) {
+        flip_to_auto(e, family, variant);
+        return;
+    }
     uint32_t kd = cmd->kd ? cmd->kd : now_kd;
     if (!known(e, family, variant, kd)) {
         snprintf(text, sizeof text, "%s has no variant %s with KD %u here; %s KD %u goes on",

@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 
 #include "base/clock.h"
+#include "engine/auto.h"
 #include "engine/collect.h"
 #include "engine/doctor_print.h"
 #include "engine/logits.h"
@@ -109,6 +110,25 @@ static enum status open_model(struct engine *e)
     return st == OK ? build_lists(e) : st;
 }
 
+/* `--variant auto` at the start: a command that comes while it measures ends that, not the engine.
+ */
+static enum status start_auto(struct engine *e)
+{
+    char text[300];
+    if (e->opt->kd)
+        return err_set(ERR_USAGE, "--variant %s chooses the KD too: leave --kd out",
+                       e->opt->variant);
+    enum status st = auto_take(e, NULL, e->opt->variant, text, sizeof text);
+    if (st == OK) {
+        emit_log(e->emit, 0, "%s: %s", e->opt->variant, text);
+    } else if (st == ERR_AGAIN) {
+        emit_log(e->emit, 1, "%s: %s; what a session starts with runs, A asks again",
+                 e->opt->variant, err_msg());
+        st = OK;
+    }
+    return st;
+}
+
 static enum status select_start(struct engine *e)
 {
     const char *variant = "";
@@ -119,6 +139,7 @@ static enum status select_start(struct engine *e)
     if (e->opt->blocks && e->bo->force_blocks(e->b, e->opt->blocks, text, sizeof text) != OK)
         return err_prefix(ERR_LIMIT, "--blocks %u", e->opt->blocks);
     if (!e->opt->variant && !e->opt->kd) return OK;
+    if (e->opt->variant && auto_is(e->opt->variant)) return start_auto(e);
     if (!e->bo->selected(e->b, "q4k_gemm", &variant, &kd))
         return err_set(ERR_UNAVAILABLE, "q4k_gemm has no variants on this backend");
     return e->bo->select(e->b, "q4k_gemm", e->opt->variant ? e->opt->variant : variant,
@@ -175,6 +196,8 @@ static void take_prompt(struct engine *e, const char *text)
         return;
     }
     workload_free(&old);
+    if (auto_refresh(e) != OK)
+        emit_log(e->emit, 1, "auto on the new prompt's shapes: %s", err_msg());
     e->show_prompt = true;
     e->hash_generation = 0;
     describe_model(e);

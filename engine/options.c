@@ -27,6 +27,8 @@ static const char USAGE[] =
     "  --sources LIST      none, or of events,activity,pm,pc,range,synth (default: all that work)\n"
     "  --exact SETS        counted exactly beside live: sol,stalls,pipes,memory, or all\n"
     "  --variant NAME      start variant of q4k_gemm; --kd N its K-tile depth\n"
+    "  --variant auto      the fastest sound kernel for each shape, measured once and kept; of one\n"
+    "                      numeric class, or (auto:any) of any\n"
     "  --blocks N          pad GEMMs' shared memory so that N blocks fit on an SM, no more\n"
     "  --variants DIR      kernels of your own too: DIR/*.cubin, by their descriptors\n"
     "  --schedule T:C      T timed rounds, then C counted ones (default 3:1)\n"

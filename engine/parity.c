@@ -1,5 +1,5 @@
 /*
- * The gate of a flip; see parity.h. Shapes are those of the Q4_K products in the prefill list.
+ * The gate of a flip; see parity.h. Shapes are those of the family's products in the prefill list.
  *
  * kcheck is run from the folder of this program as
  *   kcheck --variant NAME_kdN --shapes M,N,K;... --json
@@ -22,13 +22,15 @@ static struct kept kept[PARITY_KEPT];
 static unsigned nkept;
 
 /* Different shapes of the family's products in a prefill step, at most PARITY_SHAPES. */
-static unsigned shapes_in_use(const struct engine *e, uint32_t shapes[PARITY_SHAPES][3])
+static unsigned shapes_in_use(const struct engine *e, const char *family,
+                              uint32_t shapes[PARITY_SHAPES][3])
 {
+    int type = strcmp(family, "q6k_gemm") ? QUANT_Q4_K : QUANT_Q6_K;
     const struct forward *f = e->rest.ops ? &e->rest : &e->chunk;
     unsigned n = 0;
     for (uint32_t i = 0; i < f->nops; i++) {
         const struct op *op = &f->ops[i];
-        if (op->kind != OP_MATMUL || op->w->type != QUANT_Q4_K) continue;
+        if (op->kind != OP_MATMUL || op->w->type != type) continue;
         uint32_t s[3] = {op->w->m, op->n, op->w->k};
         unsigned j = 0;
         while (j < n && memcmp(shapes[j], s, sizeof s)) j++;
@@ -105,7 +107,7 @@ bool parity_gate(struct engine *e, const char *family, const char *variant, uint
 {
     struct msg_parity p[PARITY_SHAPES];
     uint32_t shapes[PARITY_SHAPES][3];
-    unsigned n = shapes_in_use(e, shapes);
+    unsigned n = shapes_in_use(e, family, shapes);
     const struct msg_parity *bad = NULL;
     memset(p, 0, sizeof p);
     for (unsigned i = 0; i < n; i++) {
@@ -127,6 +129,6 @@ bool parity_gate(struct engine *e, const char *family, const char *variant, uint
     else if (n)
         snprintf(why, size, "%u shapes within limits", n);
     else
-        snprintf(why, size, "no Q4_K product of more than one token is in use: nothing to check");
+        snprintf(why, size, "no product of this family is in use: nothing to check");
     return !bad;
 }

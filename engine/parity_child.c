@@ -1,27 +1,13 @@
-/*
- * Running kcheck and reading its answer. The child gets a clean signal mask and its own process
- * group; it is ended by its pid when it takes too long, or when the engine is asked to leave.
- */
+/* Running kcheck (kcheck_child.h) for parity alone, and reading its answer. */
 #include "engine/parity_child.h"
 
-#include "base/clock.h"
+#include "engine/kcheck_child.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-enum { ANSWER_MAX = 1 << 20, POLL_MS = 250 };
-
-extern char **environ;
 
 static void all(struct msg_parity *p, unsigned n, const char *state, const char *text)
 {
@@ -31,64 +17,11 @@ static void all(struct msg_parity *p, unsigned n, const char *state, const char 
     }
 }
 
-/* kcheck beside this program. */
-static bool kcheck_path(char *out, size_t size)
+static bool go_on(void *ctx)
 {
-    ssize_t n = readlink("/proc/self/exe", out, size - 1);
-    if (n <= 0) return false;
-    out[n] = '\0';
-    char *slash = strrchr(out, '/');
-    if (!slash || (size_t)(slash - out) + sizeof "/kcheck" > size) return false;
-    strcpy(slash, "/kcheck");
-    return access(out, X_OK) == 0;
-}
-
-static pid_t spawn(const char *path, char *const argv[], int *out)
-{
-    posix_spawn_file_actions_t fa;
-    posix_spawnattr_t attr;
-    sigset_t none;
-    int fds[2];
-    pid_t pid = -1;
-    if (pipe2(fds, O_CLOEXEC) != 0) return -1;
-    sigemptyset(&none);
-    posix_spawn_file_actions_init(&fa);
-    posix_spawn_file_actions_adddup2(&fa, fds[1], 1);
-    posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&fa, 2, "/dev/null", O_WRONLY, 0);
-    posix_spawnattr_init(&attr);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-    posix_spawnattr_setsigmask(&attr, &none);
-    if (posix_spawn(&pid, path, &fa, &attr, argv, environ) != 0) pid = -1;
-    posix_spawn_file_actions_destroy(&fa);
-    posix_spawnattr_destroy(&attr);
-    close(fds[1]);
-    if (pid < 0)
-        close(fds[0]);
-    else
-        *out = fds[0];
-    return pid;
-}
-
-/* Reads until the child closes its end; false when it had to be killed. */
-static bool collect_answer(struct engine *e, pid_t pid, int fd, struct buf *answer)
-{
-    uint64_t end = clock_mono_ns() + (uint64_t)PARITY_CHILD_S * 1000000000u;
-    char bytes[4096];
-    for (;;) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        int ready = poll(&p, 1, POLL_MS);
-        if (ready > 0) {
-            ssize_t n = read(fd, bytes, sizeof bytes);
-            if (n == 0) return true;
-            if (n > 0 && answer->len < ANSWER_MAX) buf_put(answer, bytes, (size_t)n);
-            continue;
-        }
-        engine_progress(e, "parity", 0, 1);
-        if (clock_mono_ns() < end && !commands_stopping(e->cmds)) continue;
-        kill(pid, SIGKILL);
-        return false;
-    }
+    struct engine *e = ctx;
+    engine_progress(e, "parity", 0, 1);
+    return !commands_stopping(e->cmds);
 }
 
 static const char *string(const cJSON *o, const char *key)
@@ -149,8 +82,11 @@ void parity_child(struct engine *e, struct msg_parity *p, unsigned n)
     char *argv[] = {path, "--variant", kernel, "--shapes", shapes, "--json", NULL};
     struct buf answer = {0};
     size_t at = 0;
-    int fd = -1, wstatus = 0;
-    snprintf(kernel, sizeof kernel, "%s_kd%u", p[0].variant, p[0].kd);
+    int wstatus = 0;
+    if (p[0].kd)
+        snprintf(kernel, sizeof kernel, "%s_kd%u", p[0].variant, p[0].kd);
+    else
+        snprintf(kernel, sizeof kernel, "%s", p[0].variant);
     for (unsigned i = 0; i < n && at < sizeof shapes; i++)
         at += (size_t)snprintf(shapes + at, sizeof shapes - at, "%s%u,%u,%u", i ? ";" : "", p[i].m,
                                p[i].n, p[i].k);
@@ -158,15 +94,10 @@ void parity_child(struct engine *e, struct msg_parity *p, unsigned n)
         all(p, n, "unavailable", "kcheck is not beside this program: run make");
         return;
     }
-    pid_t pid = spawn(path, argv, &fd);
-    if (pid < 0) {
+    enum kcheck_end end;
+    if (kcheck_run(argv, PARITY_CHILD_S, go_on, e, &answer, &end, &wstatus) != OK)
         all(p, n, "unavailable", "kcheck can't be started");
-        return;
-    }
-    bool done = collect_answer(e, pid, fd, &answer);
-    close(fd);
-    while (waitpid(pid, &wstatus, 0) < 0 && errno == EINTR) continue;
-    if (done)
+    else if (end == KCHECK_DONE)
         read_answer(&answer, wstatus, p, n);
     else
         all(p, n, "hang", "the check did not end in time and was killed");

@@ -89,12 +89,14 @@ enum status fold_fault(struct session *s, const struct frame *f, const union msg
 enum status fold_command(struct session *s, const struct frame *f, const union msg_any *m)
 {
     const struct msg_command *d = &m->command;
+    char kd[16] = ""; /* none: auto */
 
+    if (d->kd) snprintf(kd, sizeof kd, " KD %u", d->kd);
     if (strcmp(d->verb, "pause") == 0) s->paused = true;
     if (strcmp(d->verb, "resume") == 0) s->paused = false;
     if (d->variant[0])
-        fold_event(s, f->t_ns, "command", 0, "%s %s %s KD %u%s (%s)", d->verb, d->family,
-                   d->variant, d->kd, d->force ? " by force" : "", d->origin);
+        fold_event(s, f->t_ns, "command", 0, "%s %s %s%s%s (%s)", d->verb, d->family, d->variant, kd,
+                   d->force ? " by force" : "", d->origin);
     else
         fold_event(s, f->t_ns, "command", 0, "%s%s%s (%s)", d->verb, d->arg[0] ? " " : "", d->arg,
                    d->origin);

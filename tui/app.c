@@ -344,6 +344,9 @@ void app_request(struct app *a, enum request r)
     case REQ_FORCE:
         flip_request(a, r);
         break;
+    case REQ_AUTO:
+        flip_auto(a);
+        break;
     case REQ_BLOCKS:
         flip_blocks(a);
         break;

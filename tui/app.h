@@ -107,6 +107,7 @@ uint32_t app_counterpart(const struct session *s, const struct row *r, uint32_t 
 void flip_request(struct app *a, enum request r);
 /* By name, for scripts: refused as by key where the engine said that it can't run. */
 void flip_to(struct app *a, const char *family, const char *variant, uint32_t kd);
+void flip_auto(struct app *a);
 void flip_blocks(struct app *a); /* the next number of blocks an SM */
 void flip_answered(struct app *a, const struct msg_reply *reply);
 enum status app_command(struct app *a, const char *verb, const char *family, const char *variant,

@@ -161,6 +161,11 @@ void flip_request(struct app *a, enum request r)
             variant = k ? k->def.variant : g->def.variant;
             kd = k ? k->def.kd : g->def.kd;
         }
+        /* From auto on, v and k go on from what this row runs. */
+        if (!strncmp(variant, "auto", 4) && k) {
+            variant = k->def.variant;
+            kd = k->def.kd;
+        }
         *f = (struct flip){.kd = kd, .blocks = f->blocks};
         snprintf(f->family, sizeof f->family, "%s", family);
         snprintf(f->variant, sizeof f->variant, "%s", variant);
@@ -182,6 +187,25 @@ void flip_to(struct app *a, const char *family, const char *variant, uint32_t kd
     snprintf(f->family, sizeof f->family, "%s", family);
     snprintf(f->variant, sizeof f->variant, "%s", variant);
     ask(a, false);
+}
+
+void flip_auto(struct app *a)
+{
+    const struct kernel *k = app_kernel(a);
+    const struct generation *g = session_current(app_session(a));
+    if (a->feed->replay) {
+        app_say(a, ROLE_WARN, "a recording can't be flipped; { and } go to the flips in it");
+        return;
+    }
+    if (!k && !g) {
+        app_say(a, ROLE_TEXT, "nothing runs yet that could be chosen for");
+        return;
+    }
+    a->flip.state = FLIP_NONE; /* the next v counts from what runs then */
+    if (app_command(a, "flip", k ? k->def.family : g->def.family, "auto", 0, false) != OK)
+        app_say(a, ROLE_WARN, "%s", err_msg());
+    else
+        app_say(a, ROLE_ACCENT, "auto: what isn't known yet is measured first; a key ends that");
 }
 
 /* 0 -> 1 -> 2 -> 3 -> 0 blocks an SM. */

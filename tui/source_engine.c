@@ -136,7 +136,7 @@ static void choose_good(struct engine_source *e, struct msg_fault *f)
         snprintf(e->variant, sizeof e->variant, "%s", g->def.variant);
     else if (amid || !restart_choose(s, e->variant, sizeof e->variant, &kd))
         return;
-    snprintf(e->kd, sizeof e->kd, "%u", kd);
+    snprintf(e->kd, sizeof e->kd, "%.0u", kd); /* 0, auto: none */
 }
 
 static const char *death_kind(struct engine_source *e, struct msg_fault *f, char *how, size_t size)

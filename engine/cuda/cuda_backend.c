@@ -163,6 +163,7 @@ const struct backend_ops cuda_backend = {
     .kernels = cuda_kernel_list,
     .select = cuda_select,
     .selected = cuda_selected,
+    .choose = cuda_choose,
     .force_blocks = cuda_force_blocks,
     .context = cuda_context,
     .stream = cuda_stream,

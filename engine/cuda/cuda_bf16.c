@@ -12,12 +12,6 @@
 
 enum { VALUES = 256 }; /* of a token that a warp of to_bf16 takes */
 
-const struct variant *cuda_chosen(const struct backend *b, const struct op *op)
-{
-    if (op->w->type == QUANT_Q4_K) return b->gemm;
-    return op->w->type == QUANT_Q6_K ? b->gemm6 : NULL;
-}
-
 bool cuda_wants_bf16(const struct backend *b, const struct op *op)
 {
     const struct variant *v = cuda_chosen(b, op);

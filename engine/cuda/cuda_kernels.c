@@ -120,7 +120,7 @@ uint32_t cuda_blocks_per_sm(struct backend *b, const struct variant *v, uint32_t
 
 /* ---- selection ---- */
 
-static enum status usable(const struct backend *b, const struct variant *v)
+enum status cuda_usable(const struct backend *b, const struct variant *v)
 {
     const struct device_limits *lim = launcher_limits(b->launcher);
     if ((int)v->desc.min_sm > lim->sm)
@@ -158,14 +158,16 @@ enum status cuda_select(struct backend *b, const char *family, const char *varia
 {
     bool six = !strcmp(family, FAMILY6);
     if (!six && strcmp(family, FAMILY)) return select_other(b, family, variant);
+    if (!strncmp(variant, "auto", 4) && kd == 0) return cuda_take_auto(b, family, variant);
     const struct variant *v = registry_find_kd(b->reg, family, variant, (int)kd);
     if (!v)
         return err_set(ERR_USAGE,
                        "%s has no variant %s of KD %u for this GPU (`sasstop variants` "
                        "lists them)",
                        family, variant, kd);
-    enum status st = usable(b, v);
+    enum status st = cuda_usable(b, v);
     if (st != OK) return st;
+    (void)cuda_take_auto(b, family, "");
     if (six)
         b->gemm6 = v;
     else
@@ -196,13 +198,20 @@ enum status cuda_force_blocks(struct backend *b, uint32_t blocks, char *text, si
 
 bool cuda_selected(struct backend *b, const char *family, const char **variant, uint32_t *kd)
 {
+    bool six = !strcmp(family, FAMILY6);
+    const struct cuda_auto *a = six ? &b->choice6 : &b->choice;
+    if ((six || !strcmp(family, FAMILY)) && *a->name) {
+        *variant = a->name;
+        *kd = 0;
+        return true;
+    }
     if (!strcmp(family, FAMILY)) {
         if (!b->gemm) return false;
         *variant = b->gemm->name;
         *kd = known(b->gemm->kd);
         return true;
     }
-    if (!strcmp(family, FAMILY6)) {
+    if (six) {
         *variant = b->gemm6->name;
         *kd = known(b->gemm6->kd);
         return true;

@@ -2,8 +2,8 @@
  * Products: which kernel for which type and number of tokens.
  *
  * Quantised weights meet q8 chunks, made once for all products that read the same activations (q, k
- * and v; gate and up). Up to OPS_GEMV_MAX tokens go to a GEMV. Q4_K above that is the selected
- * variant of q4k_gemm. To add a type: a row in KINDS.
+ * and v; gate and up). Up to OPS_GEMV_MAX tokens go to a GEMV. Q4_K and Q6_K above that are the
+ * selected variant of q4k_gemm and q6k_gemm (cuda_choice.c). To add a type: a row in KINDS.
  */
 #include "engine/cuda/cuda_priv.h"
 
@@ -132,7 +132,7 @@ static enum status pick(const struct backend *b, const struct op *op, const stru
     } else if (n <= OPS_GEMV_MAX) {
         l->v = b->kernel[kinds->gemv[n == 1 ? 0 : n == 2 ? 1 : n <= 4 ? 2 : 3]];
         l->grid[0] = (m + kinds->gemv_rows - 1) / kinds->gemv_rows;
-    } else if (cuda_wants_bf16(b, op)) {
+    } else if (cuda_chosen(b, op)) {
         l->v = cuda_chosen(b, op);
         l->gemm = true;
     } else if (kinds->gemm >= 0) {
@@ -140,13 +140,11 @@ static enum status pick(const struct backend *b, const struct op *op, const stru
         l->grid[0] = (m + OPS_GEMM_TILE - 1) / OPS_GEMM_TILE;
         l->grid[1] = (n + OPS_GEMM_TILE - 1) / OPS_GEMM_TILE;
     } else {
-        if (!b->gemm)
-            return err_set(ERR_UNAVAILABLE,
-                           "%s holds no kernel of family q4k_gemm; `make cubins` "
-                           "builds them, --backend cpu works without",
-                           registry_dir(b->reg));
-        l->v = b->gemm;
-        l->gemm = true;
+        return err_set(
+            ERR_UNAVAILABLE,
+            "%s holds no kernel of family q4k_gemm; `make cubins` builds them, --backend "
+            "cpu works without",
+            registry_dir(b->reg));
     }
     l->block = l->v->desc.threads;
     return OK;

@@ -17,8 +17,9 @@
 #include "kernels/registry.h"
 
 enum {
-    CUDA_ROPE_TABLES = 16,  /* different (base, scale, factors) in one model */
-    CUDA_MAX_TOKENS = 65535 /* of a step: the y extent of a grid */
+    CUDA_ROPE_TABLES = 16,   /* different (base, scale, factors) in one model */
+    CUDA_MAX_TOKENS = 65535, /* of a step: the y extent of a grid */
+    CUDA_CHOICES = 64        /* shapes that `auto` knows, of one family */
 };
 
 enum cuda_kernel {
@@ -68,6 +69,19 @@ struct cuda_scratch {
     size_t bytes;
 };
 
+/* What `auto` runs on one shape. */
+struct cuda_choice {
+    uint32_t m, n, k;
+    const struct variant *v;
+};
+
+/* The choices of one family; `name` is "auto" or "auto:any" while they are in force, else "". */
+struct cuda_auto {
+    char name[12];
+    struct cuda_choice of[CUDA_CHOICES];
+    uint32_t n;
+};
+
 struct backend {
     struct backend_options o;
     struct driver *drv;
@@ -78,10 +92,11 @@ struct backend {
     struct registry *reg;
     struct launcher *launcher;
     const struct variant *kernel[CUDA_KERNELS];
-    const struct variant *gemm;  /* selected of q4k_gemm; NULL when there is none */
-    const struct variant *gemm6; /* selected of q6k_gemm */
-    char gemm_why[LAUNCH_WHY];   /* of its last fallback */
-    struct kernel_info *infos;   /* by registry index */
+    const struct variant *gemm;       /* selected of q4k_gemm; NULL when there is none */
+    const struct variant *gemm6;      /* selected of q6k_gemm */
+    struct cuda_auto choice, choice6; /* of the same families */
+    char gemm_why[LAUNCH_WHY];        /* of its last fallback */
+    struct kernel_info *infos;        /* by registry index */
     struct cuda_occupancy *occupancy;
     bool *proven; /* by registry index: has run to its end once */
     uint32_t n_kernels;
@@ -133,9 +148,13 @@ enum status cuda_run_op(struct backend *b, const struct op *op);
 enum status cuda_matmul(struct backend *b, const struct op *op);
 enum status cuda_quantise(struct backend *b,
                           const struct op *op); /* a product's input, if needed */
-/* cuda_bf16.c: the selected GEMM's way with a product's weights, NULL when its type has but one;
- * whether it wants bf16 activations; those, in q8's place. */
+/* cuda_choice.c: the GEMM for a product's weights, NULL when its type has but one. */
 const struct variant *cuda_chosen(const struct backend *b, const struct op *op);
+enum status cuda_choose(struct backend *b, const char *family, const uint32_t mnk[3],
+                        const char *variant, uint32_t kd);
+/* Puts the choices in force under this name ("auto", "auto:any"), or ("") out of it. */
+enum status cuda_take_auto(struct backend *b, const char *family, const char *name);
+/* cuda_bf16.c: whether that GEMM wants bf16 activations; those, in q8's place. */
 bool cuda_wants_bf16(const struct backend *b, const struct op *op);
 enum status cuda_to_bf16(struct backend *b, const struct op *op);
 
@@ -167,6 +186,8 @@ const struct weight *cuda_get_weight(struct backend *b, const struct gguf_tensor
 enum status cuda_kernels_open(struct backend *b); /* registry, launcher, the named kernels */
 void cuda_kernels_close(struct backend *b);
 uint32_t cuda_kernel_list(struct backend *b, const struct kernel_info **list);
+/* Whether the engine can run a GEMM: its device, its layouts, its shared memory. */
+enum status cuda_usable(const struct backend *b, const struct variant *v);
 enum status cuda_select(struct backend *b, const char *family, const char *variant, uint32_t kd);
 enum status cuda_force_blocks(struct backend *b, uint32_t blocks, char *text, size_t size);
 bool cuda_selected(struct backend *b, const char *family, const char **variant, uint32_t *kd);

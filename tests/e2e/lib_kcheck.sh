@@ -1,19 +1,21 @@
 #!/bin/sh
-# Stands in for kcheck where there is no GPU: answers --serve and --json by a script in the
-# environment. Not a test itself.
+# Stands in for kcheck where there is no GPU: answers --serve, --bench and --json by a script in the
+# environment. Not a test itself. --bench leaves a line a run in FAKE_DIR/benches.
 #   FAKE_DIR     folder for the count of samples, shared by all its processes
-#   FAKE_US      "nb_kd8=100 nb_rolled_kd8=104": us a launch (default 100)
+#   FAKE_US      "nb_kd8=100 nb_rolled_kd8=104 nb_kd8@64x32x256=7": us a launch (default 100)
+#   FAKE_SLOW    kernel whose bench doesn't end by itself
 #   FAKE_MHZ     "nb_kd8=1500": SM clock (default 1700)
 #   FAKE_NOISE   half width of the noise, a fraction (default 0.002)
 #   FAKE_PARITY  kernel that fails parity
 #   FAKE_DIE     the sample, counted over all, at which the process dies
-variant="" shapes="" serve=0 blocks=0
+variant="" shapes="" serve=0 blocks=0 bench=0
 while [ $# -gt 0 ]; do
     case $1 in
     --variant) variant=$2; shift ;;
     --shapes) shapes=$2; shift ;;
     --blocks) blocks=$2; shift ;;
     --serve) serve=1 ;;
+    --bench) bench=1 ;;
     esac
     shift
 done
@@ -21,6 +23,23 @@ value() { # value LIST KEY DEFAULT
     for w in $1; do case $w in "$2"=*) echo "${w#*=}"; return ;; esac; done
     echo "$3"
 }
+if [ $bench = 1 ]; then
+    echo "$variant $shapes" >>"$FAKE_DIR/benches"
+    [ "$variant" != "${FAKE_SLOW:-}" ] || exec sleep 600
+    state=ok sep=
+    [ "$variant" != "${FAKE_PARITY:-}" ] || state=failed
+    printf '{"variant":"%s","results":[' "$variant"
+    for s in $(echo "$shapes" | tr ';' ' '); do
+        at=$variant@$(echo "$s" | tr , x) us=
+        us=$(value "${FAKE_US:-}" "$at" "$(value "${FAKE_US:-}" "$variant" 100)")
+        printf '%s{"m":%s,"n":%s,"k":%s,"disposition":"%s"' "$sep" $(echo "$s" | tr , ' ') $state
+        [ $state != ok ] || printf ',"bench":{"us":%s}' "$us"
+        printf '}'
+        sep=,
+    done
+    echo '],"ok":true}'
+    exit 0
+fi
 if [ $serve = 0 ]; then
     if [ "$variant" = "${FAKE_PARITY:-}" ]; then
         echo "{\"variant\":\"$variant\",\"ok\":false,\"results\":[{\"disposition\":\"failed\",\"why\":\"row 3 is off\"}]}"
