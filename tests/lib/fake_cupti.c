@@ -140,6 +140,51 @@ cupti_result fake_activity_attribute(int a, size_t *size, void *v)
     return fake_called("cuptiActivitySetAttribute");
 }
 
+/* Puts the scripted number of overhead records of 2 us each in front of a buffer. */
+static size_t put_overheads(uint8_t *b, size_t size)
+{
+    size_t n = fake_state.overhead_on ? (size_t)fake_scripted("overheads", 0) : 0;
+    for (size_t i = 0; i < n && (i + 1) * sizeof fake_state.rec[0] <= size; i++) {
+        struct cupti_overhead_record o = {.kind = CUPTI_KIND_OVERHEAD,
+                                          .overhead = 1 << 16,
+                                          .start = fake_state.clock,
+                                          .end = i ? fake_state.clock + 2000 : 0,
+                                          .data = malloc(16)};
+        memcpy(b + i * sizeof fake_state.rec[0], &o, sizeof o);
+    }
+    return n;
+}
+
+/* Hands the records over last first: CUPTI promises no order. Buffers hold `room` records each. */
+static void hand_over(void)
+{
+    size_t per = (size_t)fake_scripted("records_per_buffer", 100);
+    while (fake_state.records > 0) {
+        uint8_t *b = NULL;
+        size_t size = 0, max = 0, n = 0;
+        fake_state.request(&b, &size, &max);
+        if (b) n = put_overheads(b, size);
+        if (!b) {
+            fake_state.dropped += fake_state.records;
+            fake_state.records = 0;
+            break;
+        }
+        for (; fake_state.records > 0 && n < per && (n + 1) * sizeof fake_state.rec[0] <= size; n++)
+            memcpy(b + n * sizeof fake_state.rec[0], &fake_state.rec[--fake_state.records],
+                   sizeof fake_state.rec[0]);
+        fake_state.complete(NULL, 0, b, size, n * sizeof fake_state.rec[0]);
+    }
+}
+
+/* Without the flag only full buffers come. */
+cupti_result fake_activity_flush(uint32_t flag)
+{
+    ANSWER("cuptiActivityFlushAll");
+    RULE(flag == CUPTI_FLUSH_FORCED, CUPTI_R_SUCCESS);
+    hand_over();
+    return 0;
+}
+
 static void launch(const char *kernel, bool invalid, uint64_t node)
 {
     fake_state.clock += 1000;
@@ -164,7 +209,7 @@ static void launch(const char *kernel, bool invalid, uint64_t node)
                                      .name = kernel};
     fake_state.clock += 5000;
     if (fake_state.records >= (size_t)fake_scripted("flush_every", MAX_RECORDS + 1))
-        fake_activity_flush(0); /* as CUPTI's worker does */
+        hand_over(); /* as CUPTI's worker does */
 }
 
 void fake_cupti_launch(const char *kernel, bool invalid)
@@ -179,45 +224,6 @@ void fake_cupti_graph(const char *const *kernels, size_t n, size_t invalid)
     for (size_t i = 0; i < n; i++) launch(kernels[i], i == invalid, i + 1);
 }
 
-/* Puts the scripted number of overhead records of 2 us each in front of a buffer. */
-static size_t put_overheads(uint8_t *b, size_t size)
-{
-    size_t n = fake_state.overhead_on ? (size_t)fake_scripted("overheads", 0) : 0;
-    for (size_t i = 0; i < n && (i + 1) * sizeof fake_state.rec[0] <= size; i++) {
-        struct cupti_overhead_record o = {.kind = CUPTI_KIND_OVERHEAD,
-                                          .overhead = 1 << 16,
-                                          .start = fake_state.clock,
-                                          .end = i ? fake_state.clock + 2000 : 0,
-                                          .data = malloc(16)};
-        memcpy(b + i * sizeof fake_state.rec[0], &o, sizeof o);
-    }
-    return n;
-}
-
-/* Hands the records over last first: CUPTI promises no order. Buffers hold `room` records each. */
-cupti_result fake_activity_flush(uint32_t flag)
-{
-    (void)flag;
-    ANSWER("cuptiActivityFlushAll");
-    size_t per = (size_t)fake_scripted("records_per_buffer", 100);
-    while (fake_state.records > 0) {
-        uint8_t *b = NULL;
-        size_t size = 0, max = 0, n = 0;
-        fake_state.request(&b, &size, &max);
-        if (b) n = put_overheads(b, size);
-        if (!b) {
-            fake_state.dropped += fake_state.records;
-            fake_state.records = 0;
-            break;
-        }
-        for (; fake_state.records > 0 && n < per && (n + 1) * sizeof fake_state.rec[0] <= size; n++)
-            memcpy(b + n * sizeof fake_state.rec[0], &fake_state.rec[--fake_state.records],
-                   sizeof fake_state.rec[0]);
-        fake_state.complete(NULL, 0, b, size, n * sizeof fake_state.rec[0]);
-    }
-    return 0;
-}
-
 cupti_result fake_activity_next(uint8_t *b, size_t valid, struct cupti_activity **rec)
 {
     uint8_t *next = *rec ? (uint8_t *)*rec + sizeof fake_state.rec[0] : b;
@@ -229,6 +235,7 @@ cupti_result fake_activity_next(uint8_t *b, size_t valid, struct cupti_activity 
 cupti_result fake_activity_dropped(void *ctx, uint32_t stream, size_t *n)
 {
     (void)ctx, (void)stream;
+    if (fake_scripted("callback_in_dropped", 0)) hand_over();
     *n = fake_state.dropped;
     fake_state.dropped = 0;
     return 0;
