@@ -265,7 +265,8 @@ enum status session_apply(struct session *s, const struct frame *f);
  * gives), tensor%, DRAM%; index into w->metric[], -1 = it has none of the kind. */
 enum { TRACE_GRAPHS = 3 };
 void trace_graphs(const struct session *s, const struct trace_window *w, int at[TRACE_GRAPHS]);
-/* The newest kept launch of row `index` that holds at least `least` whole samples; false: none. */
+/* The newest kept launch of row `index` that was sampled from end to end and holds at least `least`
+ * whole samples; false: none. */
 struct trace_launch {
     const struct trace_window *window;
     const struct trace_span *span;

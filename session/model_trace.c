@@ -148,7 +148,9 @@ bool trace_launch(const struct session *s, uint32_t index, uint32_t least, struc
         for (uint32_t k = w->used ? w->nspans : 0; k-- > 0;) {
             if (w->spans[k].row != index + 1) continue;
             samples_in(w, &w->spans[k], out);
-            if (out->n >= least) return true;
+            /* One that the window's end cut has fewer samples than it has room for. */
+            bool covered = (uint64_t)(out->n + 2) * w->period_ns >= w->spans[k].dur_ns;
+            if (out->n >= least && covered) return true;
         }
     }
     return false;

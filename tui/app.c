@@ -362,6 +362,9 @@ void app_request(struct app *a, enum request r)
     case REQ_RULES:
         app_show_view(a, VIEW_RULES);
         break;
+    case REQ_TIMELINE:
+        app_show_view(a, VIEW_TIMELINE);
+        break;
     case REQ_LAB:
         app_show_view(a, VIEW_LAB);
         break;

@@ -84,7 +84,7 @@ static uint32_t ascii_rune(uint32_t r)
         char to;
     } map[] = {{0x2500, '-'}, {0x2502, '|'}, {0x00b1, '~'}, {0x00d7, 'x'},   {0x00b7, '.'},
                {0x2191, '^'}, {0x2193, 'v'}, {0x25b8, '>'}, {ELLIPSIS, '~'}, {0x0394, 'd'},
-               {0x25cf, '*'}, {0x2192, '>'}, {0x00b5, 'u'}};
+               {0x25cf, '*'}, {0x25b2, '^'}, {0x2192, '>'}, {0x00b5, 'u'}};
     if (r < 0x7f) return r;
     for (size_t i = 0; i < sizeof map / sizeof *map; i++)
         if (map[i].from == r) return (uint32_t)map[i].to;
@@ -229,6 +229,18 @@ void canvas_bar(struct canvas *c, int x, int y, int w, double share, unsigned st
         uint32_t block = eighths >= 8 ? 0x2588 : 0x2590 - (uint32_t)eighths;
         if (c->ascii) block = eighths >= 4 ? '#' : '.';
         put(c, x + i, y, block, style, 1);
+    }
+}
+
+void canvas_column(struct canvas *c, int x, int y, int h, double share, unsigned style)
+{
+    if (!(share >= 0)) return;
+    int eighths = (int)lround((share > 1 ? 1 : share) * h * 8);
+    if (eighths < 1) eighths = 1;
+    for (int i = 0; i < h && eighths > 0; i++, eighths -= 8) {
+        uint32_t block = eighths >= 8 ? 0x2588 : 0x2580 + (uint32_t)eighths;
+        if (c->ascii) block = eighths >= 7 ? '#' : eighths >= 5 ? '=' : eighths >= 3 ? '-' : '_';
+        put(c, x, y - i, block, style, 1);
     }
 }
 

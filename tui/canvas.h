@@ -72,6 +72,9 @@ void canvas_restyle(struct canvas *c, int x, int y, int w, int role, unsigned at
 void canvas_rule(struct canvas *c, int x, int y, int w, const char *title);
 /* A horizontal bar of `share` (0..1) of w columns, in eighths. */
 void canvas_bar(struct canvas *c, int x, int y, int w, double share, unsigned style);
+/* A column of h cells up from (x, y), filled to `share` (0..1) in eighths; a share of 0 shows as a
+ * line at the foot, so that it differs from nothing. */
+void canvas_column(struct canvas *c, int x, int y, int h, double share, unsigned style);
 /* A sparkline of the last w values; scaled from 0 or, when the values are close together, from
  * below their minimum. NaN leaves a gap. */
 void canvas_spark(struct canvas *c, int x, int y, int w, const float *v, unsigned n,

@@ -2,6 +2,8 @@
  * exact), stalls beside those of the generation before, the histogram of its times. */
 #include "tui/view.h"
 
+#include "session/timeline.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -102,6 +104,49 @@ static void draw_histogram(struct app *a, struct area area)
     canvas_text(&a->canvas, x + w + 1, area.y, 24, ROLE_DIM, to);
 }
 
+/* SM%, tensor%, DRAM% from the start to the end of the newest launch that holds enough samples,
+ * each scaled to its own largest, which is told. One line. */
+static void draw_inside(struct app *a, struct area area)
+{
+    enum { LEAST = 4, SAMPLES_MAX = 512, NUMBER_W = 5 };
+    const struct session *s = app_session(a);
+    struct canvas *c = &a->canvas;
+    struct trace_launch l;
+    float v[SAMPLES_MAX];
+    int at[TRACE_GRAPHS], x, each;
+
+    if (!trace_launch(s, a->row, LEAST, &l)) {
+        canvas_text(c, 1, area.y, area.w - 2, ROLE_DIM,
+                    s->ntrace ? "inside a launch: none of those kept holds 4 samples; t shows the "
+                                "timeline"
+                              : "inside a launch: no window has been sampled");
+        return;
+    }
+    trace_graphs(s, l.window, at);
+    x = 1 +
+        canvas_printf(c, 1, area.y, area.w - 2, ROLE_DIM, "inside %.1f us:", l.span->dur_ns / 1e3);
+    each = (area.w - x - 1) / TRACE_GRAPHS;
+    for (int g = 0; g < TRACE_GRAPHS; g++, x += each) {
+        if (at[g] < 0) continue;
+        const char *label = s->metrics[l.window->metric[at[g]]].label;
+        unsigned n = l.n < SAMPLES_MAX ? l.n : SAMPLES_MAX;
+        int from = x + 1 + canvas_text(c, x + 1, area.y, each, ROLE_TEXT, label) + 1;
+        int w = x + each - from - NUMBER_W;
+        float most = 0;
+        if (w < 3) continue;
+        /* More samples than columns: each column is the mean of those in it. */
+        unsigned columns = n < (unsigned)w ? n : (unsigned)w;
+        for (unsigned i = 0; i < columns; i++) {
+            uint64_t step = l.span->dur_ns / columns, t = l.span->t_ns + i * step;
+            v[i] = (float)timeline_mean(l.window, at[g], t, t + step);
+            if (v[i] > most) most = v[i];
+        }
+        canvas_spark(c, from, area.y, w, v, columns, ROLE_BAR);
+        canvas_printf(c, from + (int)columns + 1, area.y, NUMBER_W - 1, ROLE_DIM, "%.3g",
+                      (double)most);
+    }
+}
+
 static void detail_draw(struct app *a, void *data, struct area area)
 {
     struct detail *v = data;
@@ -115,6 +160,10 @@ static void detail_draw(struct app *a, void *data, struct area area)
     area.h -= used;
     if (area.h >= 8) {
         draw_histogram(a, (struct area){area.x, area.y++, area.w, 1});
+        area.h--;
+    }
+    if (area.h >= 8) {
+        draw_inside(a, (struct area){area.x, area.y++, area.w, 1});
         area.h--;
     }
     if (area.w >= 150) {

@@ -105,6 +105,28 @@ static void test_bars_and_sparks_bear_any_number(void **state)
     canvas_free(&c);
 }
 
+static void test_columns_tell_zero_from_nothing(void **state)
+{
+    (void)state;
+    struct canvas c = make(5, 2);
+    canvas_column(&c, 0, 1, 2, NAN, 0);
+    canvas_column(&c, 1, 1, 2, 0, 0);
+    canvas_column(&c, 2, 1, 2, 0.5, 0);
+    canvas_column(&c, 3, 1, 2, 9, 0);
+    canvas_column(&c, 4, 1, 2, 0.75, 0);
+    assert_screen(&c, "   █▄\n ▁███\n");
+    canvas_free(&c);
+    c = make(5, 2);
+    c.ascii = true;
+    canvas_column(&c, 1, 1, 2, 0, 0);
+    canvas_column(&c, 2, 1, 2, 0.5, 0);
+    canvas_column(&c, 3, 1, 2, 1, 0);
+    canvas_column(&c, 4, 1, 2, 0.75, 0);
+    canvas_column(&c, 9, 9, 9, 1, 0); /* outside */
+    assert_screen(&c, "   #-\n _###\n");
+    canvas_free(&c);
+}
+
 static void test_wrap_breaks_at_spaces(void **state)
 {
     (void)state;
@@ -141,6 +163,7 @@ int main(void)
         cmocka_unit_test(test_hostile_bytes_become_marks),
         cmocka_unit_test(test_ascii_draws_no_unicode),
         cmocka_unit_test(test_bars_and_sparks_bear_any_number),
+        cmocka_unit_test(test_columns_tell_zero_from_nothing),
         cmocka_unit_test(test_wrap_breaks_at_spaces),
         cmocka_unit_test(test_size_is_clamped),
     };
