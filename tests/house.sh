@@ -31,6 +31,18 @@ check "no file over 500 lines (tables excepted)" \
     "$(git ls-files '*.c' '*.h' '*.cu' '*.cuh' | xargs wc -l | awk '$2 != "total" && $1 > 500 {print $2 ": " $1 " lines"}')"
 check "nothing says it is unfinished" \
     "$(git grep -nIE '\b(TODO|FIXME|XXX|HACK)\b' -- '*.c' '*.h' '*.cu' '*.sh' Makefile ':!tests/house.sh')"
+# docs/TRAPS.md names tests: `test_NAME: CASE` of tests/unit/test_NAME.c, or files.
+check "every test that docs/TRAPS.md names exists" \
+    "$(grep -oE '`test_[a-z0-9_]+: [a-z0-9_]+`' docs/TRAPS.md | tr -d '`' | sort -u | while IFS=': ' read -r file name; do
+        grep -qE "^static void $name\(void \*\*state\)" "tests/unit/$file.c" 2>/dev/null &&
+            grep -qE "(T|cmocka_unit_test[a-z_]*)\($name[,)]" "tests/unit/$file.c" || echo "$file: $name"
+    done
+    grep -oE '`tests/[a-z0-9_/]+\.[a-z]+`' docs/TRAPS.md | tr -d '`' | sort -u | while read -r f; do [ -f "$f" ] || echo "$f"; done)"
+check "docs/TRAPS.md has its forty-five rows, each with a test or a reason" \
+    "$(awk -F'|' '/^\| [0-9]+ /{n++; if ($2 + 0 != n) print "row " n; if ($6 !~ /test/ && $5 !~ /can.t apply:/) print "row " n " has neither"}
+        END {if (n != 45) print n " rows"}' docs/TRAPS.md)"
+check "no macro is named like CUPTI itself" "$(git grep -nE '#[[:space:]]*define[[:space:]]+CUPTI([[:space:](]|$)' -- '*.c' '*.h' '*.def')"
+check "nothing is registered to run at exit in what measures" "$(git grep -nE '\b(atexit|on_exit)\(' -- cupti engine)"
 if command -v ctags >/dev/null 2>&1; then
     check "no function over 120 lines" "$(git ls-files '*.c' '*.cu' | ctags -L - --languages=C,C++ --langmap=C++:+.cu \
         --kinds-C=f --kinds-C++=f --fields=+ne --output-format=u-ctags -f - 2>/dev/null |

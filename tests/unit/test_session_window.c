@@ -102,6 +102,39 @@ static void offset_moves_spans_onto_samples(void **state)
     }
 }
 
+/* The wall clock, which is CUPTI's, is set back or forth by an hour between windows (NTP, a user):
+ * each window carries its own base, so its samples still meet its launches, and a timeline keeps
+ * the session's own time. */
+static void a_step_of_the_clock_changes_no_figure(void **state)
+{
+    (void)state;
+    struct session *s = start();
+    const uint64_t hour = 3600000000000ull, wall = s->hello.wall_ns + 10 * hour;
+    const uint64_t bases[] = {wall, wall + hour, wall - 9 * hour, 0};
+    struct span_item span = {.row = 1, .start = 5000, .dur = 10 * PERIOD};
+    for (uint32_t w = 0; w < 4; w++) {
+        struct buf b = {0};
+        pack_metric(&b, KEY);
+        struct msg_window_begin m = {.window = w + 1,
+                                     .source = "pm",
+                                     .period_ns = PERIOD,
+                                     .base_ns = bases[w],
+                                     .metrics = {b.data, (uint32_t)b.len}};
+        lab_apply(s, FRAME_WINDOW_BEGIN, &m);
+        buf_free(&b);
+        lab_spans(s, w + 1, &span, 1);
+        samples(s, w + 1, 5000, 10, 40);
+        lab_window_end(s, w + 1, false, true, 0);
+    }
+    assert_int_equal(steady(s, 1).n, 40);
+    assert_float_equal(steady(s, 1).v, 40, 1e-6);
+    assert_int_equal(s->garbled_frames, 0);
+    for (uint32_t w = 0; w < s->ntrace; w++)
+        for (uint32_t i = 0; i < s->trace[w].nspans; i++)
+            assert_true(s->trace[w].spans[i].t_ns <= s->t_ns + 1000000000u);
+    stop(s);
+}
+
 static void without_an_offset_nothing_is_joined(void **state)
 {
     (void)state;
@@ -342,6 +375,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(thirty_whole_samples_make_a_figure),
         cmocka_unit_test(offset_moves_spans_onto_samples),
+        cmocka_unit_test(a_step_of_the_clock_changes_no_figure),
         cmocka_unit_test(without_an_offset_nothing_is_joined),
         cmocka_unit_test(overflow_makes_no_figure),
         cmocka_unit_test(sample_over_two_rows_is_nobodys),
