@@ -23,6 +23,7 @@ int cmd_bench(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_watch(int argc, char **argv);
 int cmd_ledger(int argc, char **argv);
+int cmd_ladder(int argc, char **argv);
 int cmd_variants(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_version(int argc, char **argv);
