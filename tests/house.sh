@@ -21,7 +21,7 @@ check "session includes base alone" "$(includes session '(sass_view|kernels|cupt
 check "engine never includes tui" "$(includes engine 'tui/')"
 check "tui never includes engine" "$(includes tui 'engine/')"
 check "tui uses the host-only part of cupti and kernels" \
-    "$(includes tui '(cupti/|kernels/)' | grep -vE '"(cupti/metrics\.(h|def)|kernels/(registry|variant|family)\.h)"')"
+    "$(includes tui '(cupti/|kernels/)' | grep -vE '"(cupti/metrics\.(h|def)|kernels/(registry|variant|family|fragment)\.h)"')"
 check "one file includes curses" \
     "$(for f in base sass_view kernels cupti session engine tui; do includes $f 'n?cursesw?(/|\.h)'; done | grep -v '^tui/screen_curses\.c:')"
 check "only cupti names CUPTI's headers" \

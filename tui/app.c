@@ -359,6 +359,9 @@ void app_request(struct app *a, enum request r)
     case REQ_DIFF:
         app_show_view(a, VIEW_DIFF);
         break;
+    case REQ_FRAGMENTS:
+        app_show_view(a, VIEW_FRAGMENTS);
+        break;
     case REQ_RULES:
         app_show_view(a, VIEW_RULES);
         break;
