@@ -78,6 +78,8 @@ struct launch_info {
     const char *role;
     double macs, bytes;
     uint32_t grid[3], smem_dynamic, blocks_per_sm;
+    uint32_t warps_per_sm, max_warps; /* theoretical occupancy; 0 = unknown */
+    const char *limiter;              /* what binds it: "registers"; NULL = unknown. Static */
     const char *asked, *why; /* when the guard fell back, else NULL */
 };
 

@@ -87,7 +87,10 @@ static void define(struct rows *r, const struct row_state *s, uint32_t row)
                             .grid_x = i->grid[0],
                             .grid_y = i->grid[1],
                             .grid_z = i->grid[2],
-                            .blocks_per_sm = i->blocks_per_sm};
+                            .blocks_per_sm = i->blocks_per_sm,
+                            .warps_per_sm = i->warps_per_sm,
+                            .max_warps = i->max_warps};
+    snprintf(d.limiter, sizeof d.limiter, "%s", i->limiter ? i->limiter : "");
     snprintf(d.role, sizeof d.role, "%s", i->role);
     snprintf(d.phase, sizeof d.phase, "%s", s->phase);
     snprintf(d.asked, sizeof d.asked, "%s", i->asked ? i->asked : "");

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "session/exact_derived.h"
 #include "session/lab_ledger.h"
 #include "session/report_fmt.h"
 #include "session/report_priv.h"
@@ -150,6 +151,11 @@ static void add_exact(cJSON *o, const struct session *s, const struct row *r)
     for (uint32_t i = 0; i < r->nmetrics; i++) {
         const char *key = s->metrics[r->metrics[i].metric].key;
         if (r->metrics[i].has_exact) add_figure(list, key, row_metric_exact(s, r, key), false);
+    }
+    cJSON *more = cJSON_AddObjectToObject(o, "derived");
+    for (uint32_t i = 0; i < nexact_derived; i++) {
+        struct value v = exact_derived[i].get(s, r);
+        if (v.state == VALUE_OK) add_figure(more, exact_derived[i].key, v, false);
     }
 }
 

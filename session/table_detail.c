@@ -1,11 +1,12 @@
 /*
  * "detail": every figure of one row, live and exact side by side. First the figures that times
- * give, then one line a metric that the stream defines (metrics of one key are one line). To add a
- * derived figure: a row in `derived`.
+ * give, then one line a metric that the stream defines (metrics of one key are one line), then what
+ * follows from exact counters (exact_derived.c). To add a derived figure: a row in `derived`.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "session/exact_derived.h"
 #include "session/table_priv.h"
 
 static const struct row *focus(const struct table_ctx *x)
@@ -79,37 +80,52 @@ static const struct derived {
 
 enum { NDERIVED = NCOLUMNS(derived) };
 
+/* Indexes: the derived ones, the metrics, what follows from exact ones. NULL: none of that kind. */
 static const struct msg_metric_def *metric_at(const struct table_ctx *x, uint32_t i)
 {
-    return i >= NDERIVED ? &x->session->metrics[i - NDERIVED] : NULL;
+    return i >= NDERIVED && i - NDERIVED < x->session->nmetrics ? &x->session->metrics[i - NDERIVED]
+                                                                : NULL;
+}
+
+static const struct exact_derived *exact_at(const struct table_ctx *x, uint32_t i)
+{
+    return i >= NDERIVED + x->session->nmetrics
+               ? &exact_derived[i - NDERIVED - x->session->nmetrics]
+               : NULL;
 }
 
 static uint32_t count(const struct table_ctx *x)
 {
-    return focus(x) ? NDERIVED + x->session->nmetrics : 0;
+    return focus(x) ? NDERIVED + x->session->nmetrics + nexact_derived : 0;
 }
 
 static bool keep(const struct table_ctx *x, uint32_t i)
 {
     const struct msg_metric_def *d = metric_at(x, i);
+    const struct exact_derived *e = exact_at(x, i);
+    if (e) return session_metric(x->session, e->needs) != NULL;
     return !d || session_metric(x->session, d->key) == d; /* the first of its key */
 }
 
 static void get_label(const struct table_ctx *x, uint32_t i, struct cell *c)
 {
     const struct msg_metric_def *d = metric_at(x, i);
-    cell_text(c, "%s", d ? d->label : derived[i].label);
+    const struct exact_derived *e = exact_at(x, i);
+    cell_text(c, "%s", e ? e->label : d ? d->label : derived[i].label);
 }
 
 static void get_unit(const struct table_ctx *x, uint32_t i, struct cell *c)
 {
     const struct msg_metric_def *d = metric_at(x, i);
-    cell_text(c, "%s", d ? d->unit : derived[i].unit);
+    const struct exact_derived *e = exact_at(x, i);
+    cell_text(c, "%s", e ? e->unit : d ? d->unit : derived[i].unit);
 }
 
 static struct value best(const struct table_ctx *x, uint32_t i)
 {
     const struct msg_metric_def *d = metric_at(x, i);
+    const struct exact_derived *e = exact_at(x, i);
+    if (e) return e->get(x->session, focus(x));
     return d ? row_metric_best(x->session, focus(x), d->key) : derived[i].get(x->session, focus(x));
 }
 

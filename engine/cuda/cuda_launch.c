@@ -9,6 +9,7 @@
 #include "engine/cuda/cuda_priv.h"
 
 #include "base/clock.h"
+#include "sass_view/occupancy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,20 @@ enum status cuda_wait(struct backend *b)
                       "last launched: %s (%s), %s selected for q4k_gemm",
                       b->last_role ? b->last_role : "nothing",
                       b->last_kernel ? b->last_kernel : "-", b->gemm ? b->gemm->kernel : "none");
+}
+
+/* Warps of the blocks that the driver says fit; what binds them by the chip's limits, as long as
+ * these give the same number. */
+static void set_occupancy(const struct backend *b, const struct variant *v, uint32_t block,
+                          uint32_t dyn, struct launch_info *i)
+{
+    const struct chip_limits *lim = chip_limits_find(launcher_limits(b->launcher)->sm);
+    if (!lim || !i->blocks_per_sm) return;
+    int smem = (v->static_smem > 0 ? v->static_smem : 0) + (int)dyn;
+    struct occupancy o = occupancy_compute(lim, v->regs, smem, (int)block);
+    i->warps_per_sm = i->blocks_per_sm * ((block + 31) / 32);
+    i->max_warps = (uint32_t)lim->warps;
+    if (o.blocks == (int)i->blocks_per_sm) i->limiter = occupancy_limit_name(o.limit);
 }
 
 static struct launch_info describe(struct backend *b, const struct cuda_launch *l,
@@ -38,6 +53,7 @@ static struct launch_info describe(struct backend *b, const struct cuda_launch *
                             .grid = {grid[0], grid[1], grid[2]},
                             .smem_dynamic = dyn};
     i.blocks_per_sm = cuda_blocks_per_sm(b, ran, block, dyn);
+    set_occupancy(b, ran, block, dyn, &i);
     return i;
 }
 
