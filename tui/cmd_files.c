@@ -222,6 +222,7 @@ int cmd_variants(int argc, char **argv)
     static const struct option options[] = {{"json", no_argument, 0, 'j'},
                                             {"all", no_argument, 0, 'a'},
                                             {"arch", required_argument, 0, 'A'},
+                                            {"variants", required_argument, 0, 'V'},
                                             {0}};
     struct registry_options o = {.sm = 0};
     struct registry *r;
@@ -231,6 +232,7 @@ int cmd_variants(int argc, char **argv)
         if (c == 'j') json = true;
         if (c == 'a') all = true;
         if (c == 'A') o.arch = optarg;
+        if (c == 'V') o.extra = optarg;
         if (c == '?') return command_usage("variants", argv);
     }
     if (optind < argc) return command_usage("variants", argv);

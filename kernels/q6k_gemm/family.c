@@ -4,14 +4,14 @@
  * Format, a super-block of 256 weights in 210 bytes: 128 bytes of low nibbles, 64 of high pairs of
  * bits, 16 signed scales, d f16; weight = d * scale * (q - 32). See engine/quant.h for the places.
  *
- * Tolerance of the class q8, as for q4k_gemm: one term a chunk, k/32 of them, each the exact
- * integer s0*dot0 + s1*dot1 (below 2^24) times d and da: at most 3 roundings, and k/32 additions.
- * Of the class bf16: kernels/bf16_class.h; a weight there has one part, of two roundings.
+ * One term a chunk, the exact integer s0*dot0 + s1*dot1 (below 2^24) times d and da; in the class
+ * bf16 a weight has one part, of two roundings. The limits: kernels/gemm_contract.h.
  *
  * To add a variant: one .cu file in this folder.
  */
 #include "kernels/bf16_class.h"
 #include "kernels/f16.h"
+#include "kernels/gemm_contract.h"
 #include "kernels/inputs.h"
 #include "kernels/q8.h"
 
@@ -19,25 +19,11 @@
 
 enum { BLOCK = 256, BLOCK_BYTES = 210, HIGH = 128, SCALES = 192, SCALE = 208, PART = 16 };
 
-static const double U = 0x1p-24;
-
 static const struct shape shapes[] = {
     {1, 1, 256},       {64, 64, 256},     {128, 128, 512},   {63, 65, 512},   {129, 127, 768},
     {1, 200, 1024},    {200, 1, 1024},    {255, 33, 2048},   {257, 129, 256}, {96, 17, 14336},
     {1024, 512, 4096}, {4096, 77, 14336}, {1024, 128, 4096},
 };
-
-static enum status check_shape(const struct shape *s)
-{
-    if (s->m < 1 || s->n < 1 || s->k < BLOCK || s->k % BLOCK)
-        return err_set(ERR_USAGE,
-                       "shape m=%d n=%d k=%d: m and n must be at least 1, k a multiple of %d", s->m,
-                       s->n, s->k, BLOCK);
-    if (s->m > 1 << 22 || s->n > 1 << 20 || s->k > 1 << 20)
-        return err_set(ERR_USAGE, "shape m=%d n=%d k=%d: at most m 4194304, n 1048576, k 1048576",
-                       s->m, s->n, s->k);
-    return OK;
-}
 
 static size_t row_bytes(int k)
 {
@@ -119,10 +105,7 @@ static void widen(const struct shape *s, const struct family_inputs *in, int tok
 static struct tolerance tolerance(const struct variant_desc *d, const struct shape *s,
                                   const struct reference_value *ref)
 {
-    if (!strcmp(d->numeric, "bf16")) return bf16_tolerance(s, ref);
-    double roundings = (double)s->k / Q8_CHUNK + 3, unit = U * ref->mag;
-    return (struct tolerance){.worst = roundings * unit / (1 - roundings * U),
-                              .mean_square = roundings * unit * unit};
+    return gemm_tolerance(d, s, ref, 1);
 }
 
 static enum status prepare(const struct variant_desc *d, const struct shape *s,
@@ -137,27 +120,12 @@ static enum status prepare(const struct variant_desc *d, const struct shape *s,
                    d->name, d->layout_b);
 }
 
-static uint32_t tiles(int n, uint32_t tile)
-{
-    return tile ? ((uint32_t)n + tile - 1) / tile : 1;
-}
-
 /* Rows first, as kernels/ops/qgemm.cuh counts them; the bf16 kernels share all tiles. */
 static void geometry(const struct variant_desc *d, const struct shape *s, uint32_t grid[3])
 {
-    grid[0] = d->grid ? d->grid : tiles(s->m, d->tile_m);
-    grid[1] = d->grid ? 1 : tiles(s->n, d->tile_n);
+    grid[0] = d->grid ? d->grid : gemm_tiles(s->m, d->tile_m);
+    grid[1] = d->grid ? 1 : gemm_tiles(s->n, d->tile_n);
     grid[2] = 1;
-}
-
-static double macs(const struct shape *s)
-{
-    return (double)s->m * s->n * s->k;
-}
-
-static size_t a_bytes(const struct shape *s)
-{
-    return (size_t)s->n * q8_row_bytes(s->k);
 }
 
 static size_t b_bytes(const struct shape *s)
@@ -165,14 +133,9 @@ static size_t b_bytes(const struct shape *s)
     return (size_t)s->m * row_bytes(s->k);
 }
 
-static size_t y_bytes(const struct shape *s)
-{
-    return (size_t)s->m * (size_t)s->n * sizeof(float);
-}
-
 static double bytes(const struct shape *s)
 {
-    return (double)a_bytes(s) + (double)b_bytes(s) + (double)y_bytes(s);
+    return (double)gemm_a_bytes(s) + (double)b_bytes(s) + (double)gemm_y_bytes(s);
 }
 
 extern const struct kernel_family q6k_gemm_family;
@@ -181,7 +144,7 @@ const struct kernel_family q6k_gemm_family = {
     .title = "Q6_K GEMM",
     .shapes = shapes,
     .n_shapes = sizeof shapes / sizeof *shapes,
-    .check_shape = check_shape,
+    .check_shape = gemm_check_shape,
     .make_inputs = make_inputs,
     .reference = reference,
     .widen = widen,
@@ -189,9 +152,9 @@ const struct kernel_family q6k_gemm_family = {
     .prepare = prepare,
     .prepare_a = bf16_prepare_a,
     .geometry = geometry,
-    .macs = macs,
+    .macs = gemm_macs,
     .bytes = bytes,
-    .a_bytes = a_bytes,
+    .a_bytes = gemm_a_bytes,
     .b_bytes = b_bytes,
-    .y_bytes = y_bytes,
+    .y_bytes = gemm_y_bytes,
 };
