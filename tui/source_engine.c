@@ -10,6 +10,7 @@
 #include "tui/source.h"
 
 #include "base/clock.h"
+#include "session/stats.h"
 #include "tui/engine_child.h"
 #include "tui/restart.h"
 
@@ -25,7 +26,6 @@
 
 enum {
     DEATHS_MAX = 3,
-    ROUNDS_KEPT = 32,
     STDERR_LINES_MAX = 200,
     OUT_MAX = 1 << 20, /* bytes of commands that may wait */
 };
@@ -54,7 +54,7 @@ struct engine_source {
     int wait_status, bye_status, exit_status;
     unsigned deaths;
     uint32_t rounds; /* of this instance */
-    uint64_t rounds_ns[ROUNDS_KEPT];
+    struct series rounds_ns;
     uint64_t progress_ns, term_ns, eof_ns, restart_ns, now_ns;
     char load_phase[12]; /* of the last PROGRESS outside prefill and decode, and how far it was */
     uint32_t load_done;
@@ -106,6 +106,7 @@ static enum status start(struct engine_source *e)
     e->state = ENGINE_RUNS;
     e->eof = e->reaped = e->saw_fault = e->saw_bye = e->worked = e->hanging = e->killed = false;
     e->rounds = 0;
+    e->rounds_ns = (struct series){0};
     e->flip.verb[0] = 0;
     e->lines = 0;
     e->in_pos = e->out_pos = e->line_len = 0;
@@ -200,24 +201,9 @@ static void on_exit_child(struct engine_source *e)
     e->state = ENGINE_ENDED;
 }
 
-static uint64_t median_round(const struct engine_source *e)
-{
-    uint64_t v[ROUNDS_KEPT];
-    unsigned n = e->rounds < ROUNDS_KEPT ? e->rounds : ROUNDS_KEPT;
-
-    memcpy(v, e->rounds_ns, n * sizeof *v);
-    for (unsigned i = 1; i < n; i++)
-        for (unsigned j = i; j > 0 && v[j - 1] > v[j]; j--) {
-            uint64_t t = v[j];
-            v[j] = v[j - 1];
-            v[j - 1] = t;
-        }
-    return n ? v[n / 2] : 0;
-}
-
 static void watch_hang(struct engine_source *e)
 {
-    uint64_t limit = 20 * median_round(e);
+    uint64_t limit = e->rounds ? (uint64_t)(20 * stat_quantile(&e->rounds_ns, 0.5)) : 0;
 
     if (limit < hang_min_ns) limit = hang_min_ns;
     /* Before the first whole round nobody knows how long a step takes here. */
@@ -285,7 +271,8 @@ static void observe(struct engine_source *e, const struct frame *f)
         break;
     case FRAME_ROUND:
         if (proto_decode(f, &round, sizeof round) != OK) break;
-        e->rounds_ns[e->rounds++ % ROUNDS_KEPT] = round.prefill_ns + round.decode_ns;
+        stat_add(&e->rounds_ns, (double)(round.prefill_ns + round.decode_ns));
+        e->rounds++;
         e->worked = true;
         if (e->rounds >= 3) e->deaths = 0;
         break;
