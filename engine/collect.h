@@ -45,6 +45,9 @@ void collect_end(struct collect *c, bool whole); /* not whole: the round's times
  * counters. No ROUND comes of it. ERR_AGAIN: given up, since a command waits. */
 enum status exact_round(struct engine *e);
 
+/* After collect_end(): whether an exact round, if it was one, made what uncounted ones make. */
+void collect_output(struct collect *c, bool equal, uint64_t hash);
+
 /* Ends what is open or armed, so that nothing counted spans two generations and a parity check in
  * another process has the counters to itself. Between rounds. */
 void collect_settle(struct collect *c);

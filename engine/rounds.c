@@ -169,6 +169,7 @@ enum status rounds_run(struct engine *e)
     struct pass p = {0};
     struct collect_plan plan;
     uint64_t hash = 0, again = 0;
+    bool same = true; /* all passes, and the round before, where there was one */
     e->round++;
     enum status st = faults_check(e, FAULT_AT_ROUND);
     if (st != OK) return st;
@@ -181,11 +182,15 @@ enum status rounds_run(struct engine *e)
         struct pass more = {.timing = p.timing, .quiet = true};
         if (rounds_interrupted(e)) break;
         st = run_pass(e, &more, &again);
+        same &= again == hash;
         if (st == OK && again != hash)
             emit_log(e->emit, 1, "round %u: a repeated pass of %s made other tokens", e->round,
                      plan.source);
     }
+    if (e->hash_generation == e->generation) same &= e->last_hash == hash;
     if (plan.counted) collect_end(e->collect, st == OK);
+    if (plan.counted && st == OK && e->hash_generation == e->generation)
+        collect_output(e->collect, same, hash);
     if (st == OK) tell_round(e, &p, &plan, hash);
     return st;
 }

@@ -226,7 +226,13 @@ static double live_of(struct counter_source *pm, struct counter_source *act, str
     if (!found_init(&found, names, 1, 4096, 8192)) return NAN;
     struct counter_sink keep = act->env.sink;
     act->env.sink = found_sink(&found);
-    if (counter_start(pm) == OK && counter_start(act) == OK) {
+    bool open = counter_start(pm) == OK;
+    if (open && counter_start(act) != OK) {
+        counter_stop(pm);
+        while (counter_poll(pm) == OK) continue;
+        open = false;
+    }
+    if (open) {
         now.src[0] = act;
         now.nsrc = 1;
         for (uint64_t t0 = clock_mono_ns(); clock_mono_ns() - t0 < PM_NS;) run_work(w);

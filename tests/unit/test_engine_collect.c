@@ -118,6 +118,8 @@ static void sources_tell_what_they_found_and_counted(void **state)
     assert_string_equal(range->sets, "live,stalls,pipes");
     assert_true(range->passes > 1);
     assert_true(range->metrics > 40);
+    assert_int_equal(range->output, 1); /* the counted passes made what a timed round makes */
+    assert_true(range->output_hash != 0);
     const struct row *row = row_of(&s, "tiles_kd8", "ffn_gate");
     assert_non_null(row);
     assert_int_equal(row_metric_exact(&s, row, "stall_wait").state, VALUE_OK);
