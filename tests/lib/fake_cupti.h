@@ -19,10 +19,10 @@ struct fake_cupti {
     size_t passes;     /* of the range profiler: 1 */
     size_t pc_late;    /* PCs that only appear at disable */
     /* to read */
-    unsigned violations; /* calls against the rules */
+    _Atomic unsigned violations; /* calls against the rules */
     char last_violation[80];
     unsigned hosts; /* host objects alive */
-    unsigned calls;
+    _Atomic unsigned calls;
     bool pm_enabled, pc_enabled, range_enabled, activity_on;
 };
 
