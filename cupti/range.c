@@ -26,11 +26,19 @@
 #include "cupti/pack.h"
 #include "cupti/sources.h"
 
+enum { CACHE = 4 }; /* packings kept: one takes up to 0.2 s of the launching thread */
+
+struct packing {
+    unsigned sets; /* 0: free */
+    struct pack_set set;
+};
+
 struct range {
     struct counter_source src;
     struct counter_config cfg;
-    struct pack_set set;
-    bool packed;
+    struct packing cache[CACHE];
+    unsigned next;        /* to be given up next */
+    struct pack_set *set; /* of the cache; NULL before the first configure */
     void *object;
     uint8_t *image;
     size_t image_size;
@@ -50,23 +58,39 @@ static void probe(struct counter_source *src)
     counter_set_state(src, COUNTER_READY, NULL, NULL);
 }
 
+/* From the cache, or packed anew in the place of the oldest. */
+static enum status find_set(struct range *r, unsigned sets)
+{
+    const struct cupti_lib *lib = r->src.env.lib;
+    for (unsigned i = 0; i < CACHE; i++)
+        if (r->cache[i].sets == sets) {
+            r->set = &r->cache[i].set;
+            return OK;
+        }
+    struct packing *p = &r->cache[r->next];
+    if (p->sets) pack_free(lib, &p->set);
+    p->sets = 0;
+    if (r->set == &p->set) r->set = NULL;
+    enum status st = pack_range_set(lib, lib->chip, sets, &p->set);
+    if (st != OK) return st;
+    p->sets = sets;
+    r->next = (r->next + 1) % CACHE;
+    r->set = &p->set;
+    return OK;
+}
+
 static enum status configure(struct counter_source *src, const struct counter_config *cfg)
 {
     struct range *r = (struct range *)src;
-    if (r->packed) pack_free(src->env.lib, &r->set);
-    r->packed = false;
     r->cfg = *cfg;
     r->max = counter_pick(cfg->range_max, RANGE_MAX, 1, RANGE_MAX_LIMIT);
     counter_notes_free(&r->notes);
     enum status st = counter_notes_init(&r->notes, r->max);
+    if (st == OK) st = find_set(r, cfg->range_sets ? cfg->range_sets : METRIC_SET_LIVE);
     if (st != OK) return st;
-    unsigned sets = cfg->range_sets ? cfg->range_sets : METRIC_SET_LIVE;
-    st = pack_range_set(src->env.lib, src->env.lib->chip, sets, &r->set);
-    if (st != OK) return st;
-    r->packed = true;
     snprintf(src->state.detail, sizeof src->state.detail, "%s: %zu metrics in %zu pass%s%s%.100s",
-             src->env.lib->chip, r->set.n, r->set.passes, r->set.passes == 1 ? "" : "es",
-             r->set.refused ? "; not here: " : "", r->set.refused_keys);
+             src->env.lib->chip, r->set->n, r->set->passes, r->set->passes == 1 ? "" : "es",
+             r->set->refused ? "; not here: " : "", r->set->refused_keys);
     return OK;
 }
 
@@ -75,8 +99,8 @@ static enum status make_image(struct range *r)
     const struct cupti_lib *lib = r->src.env.lib;
     struct cupti_range_size_params z = {.size = sizeof z,
                                         .object = r->object,
-                                        .names = r->set.names,
-                                        .n = r->set.n,
+                                        .names = r->set->names,
+                                        .n = r->set->n,
                                         .max_ranges = r->max,
                                         .max_nodes = (uint32_t)r->max};
     enum status st = cupti_check(lib, lib->range_size(&z), "sizing range counters");
@@ -95,8 +119,8 @@ static enum status set_config(struct range *r)
     struct cupti_range_config_params c = {
         .size = CUPTI_SIZE(struct cupti_range_config_params, target_nesting),
         .object = r->object,
-        .config_size = r->set.config_size,
-        .config = r->set.config,
+        .config_size = r->set->config_size,
+        .config = r->set->config,
         .image_size = r->image_size,
         .image = r->image,
         .range = CUPTI_AUTO_RANGE,
@@ -113,6 +137,7 @@ static enum status set_config(struct range *r)
 static enum status arm(struct counter_source *src)
 {
     struct range *r = (struct range *)src;
+    if (!r->set) return err_set(ERR_UNAVAILABLE, "range: no set of metrics is chosen");
     struct cupti_range_enable_params e = {.size = sizeof e, .ctx = src->env.ctx};
     enum status st =
         cupti_check(src->env.lib, src->env.lib->range_enable(&e), "enabling the range profiler");
@@ -184,10 +209,10 @@ static enum status stop(struct counter_source *src)
     r->passes++;
     r->complete = r->all_passes;
     if (r->complete) return OK;
-    if (r->passes <= 4 * r->set.passes) return ERR_AGAIN;
+    if (r->passes <= 4 * r->set->passes) return ERR_AGAIN;
     r->complete = true;
     return err_set(ERR_FAILED, "range: %zu passes run where %zu were announced, and no end",
-                   r->passes, r->set.passes);
+                   r->passes, r->set->passes);
 }
 
 /* ---- results ---- */
@@ -195,15 +220,15 @@ static enum status stop(struct counter_source *src)
 static void deliver(struct range *r, size_t i)
 {
     double values[PACK_MAX];
-    if (pack_evaluate(r->src.env.lib, &r->set, r->image, r->image_size, i, values) != OK) {
+    if (pack_evaluate(r->src.env.lib, r->set, r->image, r->image_size, i, values) != OK) {
         r->w.invalid++;
         return;
     }
     r->w.items++;
-    for (size_t m = 0; m < r->set.n; m++) {
+    for (size_t m = 0; m < r->set->n; m++) {
         struct counter_exact e = {.tag = r->notes.v[i].tag,
                                   .range = (uint32_t)i,
-                                  .id = r->set.ids[m],
+                                  .id = r->set->ids[m],
                                   .value = values[m]};
         if (r->src.env.sink.exact) r->src.env.sink.exact(r->src.env.sink.user, &e);
     }
@@ -244,7 +269,7 @@ static enum status disarm(struct counter_source *src)
     r->w.end_ns = clock_wall_ns();
     r->w.decode_ns = r->w.end_ns - t0;
     r->w.sets = r->cfg.range_sets ? r->cfg.range_sets : METRIC_SET_LIVE;
-    r->w.metrics = (uint32_t)r->set.n;
+    r->w.metrics = (uint32_t)r->set->n;
     r->w.passes = (uint32_t)r->passes;
     r->w.given_up = r->given_up || !r->complete;
     if (src->env.sink.window) src->env.sink.window(src->env.sink.user, &r->w);
@@ -254,7 +279,8 @@ static enum status disarm(struct counter_source *src)
 static void close_(struct counter_source *src)
 {
     struct range *r = (struct range *)src;
-    if (r->packed) pack_free(src->env.lib, &r->set);
+    for (unsigned i = 0; i < CACHE; i++)
+        if (r->cache[i].sets) pack_free(src->env.lib, &r->cache[i].set);
     counter_notes_free(&r->notes);
     free(r->image);
 }

@@ -373,6 +373,35 @@ static void range_does_not_guess(void **state)
     close_source(src);
 }
 
+/* Sets that were packed stay packed: going back to one asks the library nothing. */
+static void range_sets_are_packed_once(void **state)
+{
+    (void)state;
+    struct counter_source *src = open_source(COUNTER_RANGE);
+    const unsigned sets[] = {METRIC_SET_LIVE, METRIC_SET_LIVE | METRIC_SET_SOL, METRIC_SET_ALL};
+    char detail[3][256];
+    for (int i = 0; i < 3; i++) {
+        struct counter_config cfg = {.range_sets = sets[i]};
+        assert_int_equal(counter_configure(src, &cfg), OK);
+        memcpy(detail[i], src->state.detail, sizeof detail[i]);
+    }
+    unsigned hosts = fake_cupti.hosts, calls = fake_cupti.calls;
+    for (int i = 0; i < 9; i++) {
+        struct counter_config cfg = {.range_sets = sets[i % 3]};
+        assert_int_equal(counter_configure(src, &cfg), OK);
+        assert_string_equal(src->state.detail, detail[i % 3]);
+    }
+    assert_int_equal(fake_cupti.calls, calls);
+    assert_int_equal(fake_cupti.hosts, hosts);
+    /* More than are kept: the oldest leave, all are given back at the end. */
+    for (unsigned set = 2; set < 64; set += 2) {
+        struct counter_config cfg = {.range_sets = set};
+        assert_int_equal(counter_configure(src, &cfg), OK);
+    }
+    assert_int_equal(fake_cupti.hosts, 4);
+    close_source(src);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -393,6 +422,7 @@ int main(void)
         T(range_can_be_given_up),
         T(range_bounds),
         T(range_does_not_guess),
+        T(range_sets_are_packed_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
