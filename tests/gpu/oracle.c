@@ -5,6 +5,7 @@
  *
  *   oracle                 a test of its own sides: ends "N passed, N failed, N skipped"
  *   oracle --own FILE      measures: exact counters, stalls by PC sampling, live SM%; into FILE
+ *   oracle --cost          what a group of exact counters takes, by set and by room for ranges
  *   oracle --plain FILE    the same launches, each wanted one between cuProfilerStart and
  *                          cuProfilerStop (ncu --profile-from-start off); their order into FILE
  *
@@ -368,6 +369,59 @@ static int own(const char *path)
     return rc;
 }
 
+/* One group over the GEMMs of the list, once each: what a key has to wait for. */
+static void cost_of(struct counter_source *range, const char *sets, uint32_t room)
+{
+    struct counter_config cfg = {.range_sets = metric_sets_parse(sets), .range_max = room};
+    uint64_t t[6] = {clock_mono_ns()}, first = 0;
+    unsigned passes = 0, launches = 0;
+    enum status more = ERR_AGAIN;
+    must(counter_configure(range, &cfg));
+    t[1] = clock_mono_ns();
+    must(counter_arm(range));
+    t[2] = clock_mono_ns();
+    for (; more == ERR_AGAIN && passes < 64; passes++) {
+        uint64_t t0 = clock_mono_ns();
+        must(counter_start(range));
+        if (!passes) first = clock_mono_ns() - t0;
+        now.src[0] = range;
+        now.nsrc = 1;
+        for (unsigned i = launches = 0; i < nworks && launches + works[i].count <= room; i++) {
+            if (works[i].op.kind != OP_MATMUL || works[i].op.n == 1) continue;
+            run_work(&works[i]);
+            launches += works[i].count;
+        }
+        now.nsrc = 0;
+        more = counter_stop(range);
+    }
+    t[3] = clock_mono_ns();
+    if (more != OK) must(more);
+    must(counter_disarm(range));
+    t[4] = clock_mono_ns();
+    printf("| %s | %u | %u | %u | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f |\n", sets, room,
+           launches, passes, (double)(t[1] - t[0]) / 1e6, (double)(t[2] - t[1]) / 1e6,
+           (double)first / 1e6, (double)(t[3] - t[2] - first) / 1e6, (double)(t[4] - t[3]) / 1e6,
+           (double)(t[4] - t[0]) / 1e6);
+}
+
+static int cost(void)
+{
+    static const char *const sets[] = {"live",  "sol",    "live,sol", "stalls",
+                                       "pipes", "memory", "all"};
+    struct cupti_lib *lib;
+    must(cupti_open(&lib));
+    must(cupti_attach(lib, 0));
+    run_list(&nseen);
+    struct counter_source *range = open_source(lib, COUNTER_RANGE);
+    printf("| set | room | launches | passes | pack ms | arm ms | first start ms | passes ms | "
+           "disarm ms "
+           "| in all ms |\n|---|---|---|---|---|---|---|---|---|---|\n");
+    for (unsigned i = 0; i < sizeof sets / sizeof sets[0]; i++) cost_of(range, sets[i], 32);
+    for (uint32_t room = 16; room <= 1024; room *= 4) cost_of(range, "live,sol", room);
+    counter_close(range);
+    return EXIT_OK;
+}
+
 /* Without arguments: that every wanted launch is found again and has instructions. */
 static int self_test(void)
 {
@@ -402,7 +456,7 @@ int main(int argc, char **argv)
                                 .hooks = {NULL, on_launch, on_launched, NULL}};
     struct model *m = NULL;
     uint32_t dims[] = {ORACLE_KV_DIM};
-    bool test = argc < 3;
+    bool costs = argc == 2 && !strcmp(argv[1], "--cost"), test = argc < 3 && !costs;
     enum status st = cuda_backend.open(&o, &gpu);
     if (st != OK && test) unwilling(err_msg());
     must(st);
@@ -411,7 +465,8 @@ int main(int argc, char **argv)
     must(cuda_backend.kv_init(gpu, 1, dims));
     cuda_backend.kernels(gpu, &kernels);
     must(oracle_works(gpu, works, &nworks));
-    int rc = test                          ? self_test()
+    int rc = costs                         ? cost()
+             : test                        ? self_test()
              : !strcmp(argv[1], "--own")   ? own(argv[2])
              : !strcmp(argv[1], "--plain") ? plain(argv[2])
                                            : EXIT_USAGE;

@@ -15,7 +15,7 @@ dir="${RESULTS:-$(mktemp -d)}"
 [ -n "${RESULTS:-}" ] || trap 'rm -rf "$dir"' EXIT
 
 # The longest that a step may take: the whole has to stay under two minutes.
-timeout 40 "$B/gpu/oracle" --own "$dir/own.tsv" 2>"$dir/own.err" ||
+timeout 30 "$B/gpu/oracle" --own "$dir/own.tsv" 2>"$dir/own.err" ||
     { echo "FAIL our side: $(tail -1 "$dir/own.err")"; done_ 0 1 0; }
 sed -n 's/^oracle: /  /p' "$dir/own.err"
 
@@ -27,10 +27,19 @@ profile() { # profile SECONDS CSV METRICS...
         --print-units base --log-file "$csv" "$@" "$B/gpu/oracle" --plain "$dir/plain.tsv" >/dev/null 2>"$csv.err"
 }
 t0=$(date +%s)
-profile 90 "$dir/ncu.csv" --metrics "$metrics" ||
-    { echo "FAIL ncu: $(tail -1 "$dir/ncu.csv.err") $(grep -m1 ERROR "$dir/ncu.csv")"; done_ 0 1 0; }
+profile 70 "$dir/ncu.csv" --metrics "$metrics"
+rc=$?
+if [ $rc -ne 0 ] && [ $rc -ne 124 ]; then
+    # A name that this ncu doesn't have ends its run: those that every one has, then.
+    echo "  ncu refused the whole list ($(grep -m1 -h ERROR "$dir/ncu.csv" "$dir/ncu.csv.err")); the short one is tried"
+    metrics=$(echo "$metrics" | tr ',' '\n' | grep -E '^(launch__|smsp__inst_executed\.sum|gpc__cycles|sm__cycles_active\.avg$|gpu__time|sm__throughput|dram__bytes_|dram__throughput|sm__warps_active|sm__pipe_tensor|smsp__average_warps_issue_stalled_(wait|long|short|barrier|math|not_selected))' | paste -sd,)
+    profile 50 "$dir/ncu.csv" --metrics "$metrics"
+    rc=$?
+fi
+[ $rc -eq 0 ] ||
+    { echo "FAIL ncu (status $rc): $(tail -1 "$dir/ncu.csv.err") $(grep -m1 -h ERROR "$dir/ncu.csv")"; done_ 0 1 0; }
 echo "  ncu: $(($(date +%s) - t0)) s for $(echo "$metrics" | tr ',' '\n' | wc -l) metrics"
 # Its samples of stall reasons, from a run of their own; without them that check is skipped.
 samples="$dir/samples.csv"
-profile 40 "$samples" --metrics group:smsp__pcsamp_warp_stall_reasons || { echo "  ncu gave no samples"; samples=; }
+profile 20 "$samples" --metrics group:smsp__pcsamp_warp_stall_reasons || { echo "  ncu gave no samples"; samples=; }
 python3 tests/gpu/oracle.py "$dir/own.tsv" "$dir/plain.tsv" "$dir/ncu.csv" ${samples:+"$samples"}
