@@ -76,6 +76,20 @@ key q
 END
 status 0 "$bin" run --model synth:tiny --backend cpu --headless --script script --size 90x25
 
+# auto where there is nothing to choose from: said, and v goes on as before.
+cat >script <<'END'
+wait wall clock
+wait  n 
+key A
+wait none to choose from
+key v
+wait now    g2
+key q
+END
+status 0 "$bin" run --model synth:tiny --backend cpu --headless --script script --size 110x25
+status 3 "$bin" run --model synth:tiny --backend cpu --headless --variant auto --seconds 5
+check "why there is no auto" grep -q "none to choose from" err
+
 # A walk by names, as a recording of the ladder is made.
 walk() { RUNGS="rows:4 tiles:8 rows:8" B=$(dirname "$bin") sh "$root/tools/record_walk.sh" "$tmp/walk.sasstop" 0 \
     --model synth:tiny --backend cpu --bench pp32,tg2; }
