@@ -45,7 +45,7 @@ static uint32_t candidates(struct engine *e, const char *family, bool any,
     const char *cls = start_class(list, n, family);
     for (uint32_t i = 0; i < n && found < CANDIDATES; i++) {
         const struct kernel_info *k = &list[i];
-        if (strcmp(k->family, family) || k->standing & KERNEL_BROKEN) continue;
+        if (strcmp(k->family, family) || k->standing & KERNEL_BROKEN || k->copies) continue;
         if ((!any && strcmp(k->cls, cls)) || e->bo->select(e->b, family, k->variant, k->kd) != OK)
             continue;
         struct auto_candidate *c = &out[found++];

@@ -90,6 +90,7 @@ struct kernel_info {
     uint32_t kd, arch, regs, smem_static, spill, threads;
     uint64_t code_hash, cubin_hash;
     const char *cubin_path; /* NULL on a CPU */
+    bool copies;            /* it works on a larger copy of its weights: never chosen by auto */
     uint8_t standing;       /* KERNEL_... below, or-ed: where to go back to after a fault */
 };
 

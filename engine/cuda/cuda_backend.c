@@ -126,6 +126,7 @@ static void free_device(struct backend *b)
         if (b->kv[i].v) d->MemFree(b->kv[i].v);
     }
     for (uint32_t i = 0; i < b->n_rope; i++) d->MemFree(b->rope[i].freq);
+    cuda_expanded_free(b);
     if (b->host_state) d->MemFreeHost(b->host_state);
     if (b->host_best) d->MemFreeHost(b->host_best);
 }

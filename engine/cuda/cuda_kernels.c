@@ -38,6 +38,7 @@ static struct kernel_info info_of(const struct variant *v)
         .code_hash = v->code_hash,
         .cubin_hash = v->cubin_hash,
         .cubin_path = v->path,
+        .copies = cuda_wants_int8(v),
         .standing = (uint8_t)((v->broken ? KERNEL_BROKEN : 0) |
                               (v->desc.flags & VARIANT_FALLBACK ? KERNEL_FALLBACK : 0))};
 }
@@ -126,15 +127,17 @@ enum status cuda_usable(const struct backend *b, const struct variant *v)
     if ((int)v->desc.min_sm > lim->sm)
         return err_set(ERR_UNAVAILABLE, "%s needs sm_%u, this GPU is sm_%d", v->kernel,
                        v->desc.min_sm, lim->sm);
-    bool bf16 = !strcmp(v->desc.layout_a, "bf16");
+    bool bf16 = !strcmp(v->desc.layout_a, "bf16"), int8 = cuda_wants_int8(v);
     const char *weights = strcmp(v->family, FAMILY6) ? "q4_k" : "q6_k";
-    if (strcmp(v->desc.layout_b, weights) || (!bf16 && strcmp(v->desc.layout_a, "q8_chunk40")))
+    if ((strcmp(v->desc.layout_b, weights) && !(int8 && cuda_can_expand(b))) ||
+        (!bf16 && strcmp(v->desc.layout_a, "q8_chunk40")))
         return err_set(ERR_UNAVAILABLE,
                        "%s wants %s weights and %s activations; the engine holds %s and makes "
                        "q8_chunk40 and bf16 (kcheck runs it)",
                        v->kernel, v->desc.layout_b, v->desc.layout_a, weights);
-    /* No fallback reads bf16 activations: refused now, not at the first launch. */
-    if (bf16 && (int)v->dyn_smem > lim->smem_optin)
+    /* No fallback reads bf16 activations or expanded weights: refused now, not at the first launch.
+     */
+    if ((bf16 || int8) && (int)v->dyn_smem > lim->smem_optin)
         return err_set(ERR_UNAVAILABLE, "%s needs %u bytes of shared memory a block, %s grants %d",
                        v->kernel, v->dyn_smem, lim->lowered ? "SASSTOP_SMEM_LIMIT" : "this GPU",
                        lim->smem_optin);
@@ -168,6 +171,7 @@ enum status cuda_select(struct backend *b, const char *family, const char *varia
     enum status st = cuda_usable(b, v);
     if (st != OK) return st;
     (void)cuda_take_auto(b, family, "");
+    if (!six && !cuda_wants_int8(v)) cuda_expanded_free(b);
     if (six)
         b->gemm6 = v;
     else

@@ -199,9 +199,13 @@ enum status cuda_matmul(struct backend *b, const struct op *op)
         return st;
 
     int m = (int)op->w->m, n = (int)op->n, k = (int)op->w->k;
+    const struct variant *chosen = op->n > OPS_GEMV_MAX ? cuda_chosen(b, op) : NULL;
+    bool int8 = chosen && cuda_wants_int8(chosen);
     drv_ptr w = op->w->data.addr, x = kinds->quantised ? b->q8.p : op->x.addr, y = op->y.addr;
+    if (int8 && (st = cuda_expanded(b, op, &w)) != OK) return st;
     void *args[] = {&w, &x, &y, &m, &n, &k};
     double row = (double)quant_row_bytes((enum quant_type)op->w->type, op->w->k);
+    if (int8) row = op->w->k / 256 * OPS_EXPAND_UNITS * 16.0;
     double act = bf16 ? 2.0 : kinds->quantised ? Q8_CHUNK_BYTES / 32.0 : 4.0;
     struct cuda_launch l = {.op = op,
                             .grid = {1, 1, 1},

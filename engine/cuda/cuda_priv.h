@@ -95,6 +95,7 @@ struct backend {
     const struct variant *gemm;       /* selected of q4k_gemm; NULL when there is none */
     const struct variant *gemm6;      /* selected of q6k_gemm */
     struct cuda_auto choice, choice6; /* of the same families */
+    drv_ptr *expanded;                /* by weight, see cuda_expand.c; NULL: none is */
     char gemm_why[LAUNCH_WHY];        /* of its last fallback */
     struct kernel_info *infos;        /* by registry index */
     struct cuda_occupancy *occupancy;
@@ -154,6 +155,12 @@ enum status cuda_choose(struct backend *b, const char *family, const uint32_t mn
                         const char *variant, uint32_t kd);
 /* Puts the choices in force under this name ("auto", "auto:any"), or ("") out of it. */
 enum status cuda_take_auto(struct backend *b, const char *family, const char *name);
+/* cuda_expand.c: whether a variant wants its weights as bytes; whether the kernel for that is
+ * there; those of a product, made when there are none yet; all of them freed. */
+bool cuda_wants_int8(const struct variant *v);
+bool cuda_can_expand(const struct backend *b);
+enum status cuda_expanded(struct backend *b, const struct op *op, drv_ptr *out);
+void cuda_expanded_free(struct backend *b);
 /* cuda_bf16.c: whether that GEMM wants bf16 activations; those, in q8's place. */
 bool cuda_wants_bf16(const struct backend *b, const struct op *op);
 enum status cuda_to_bf16(struct backend *b, const struct op *op);

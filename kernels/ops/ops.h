@@ -45,6 +45,7 @@ enum {
     OPS_PAD = 64,          /* readable bytes that must follow every weight tensor: blocks of 20, 22,
                             * 34 and 210 bytes are read by whole words */
 
+    OPS_EXPAND_UNITS = 17,   /* pieces of 16 bytes that q4k_expand makes of a super-block */
     OPS_GEMV_MAX = 8,        /* most tokens of a GEMV */
     OPS_GEMV_ROWS = 8,       /* output rows a block of a GEMV */
     OPS_GEMV_ONE_K = 16384,  /* longest row of kernels/ops/gemv_one.cuh */

@@ -1,6 +1,6 @@
 /*
  * wide_preb: the weights are expanded to int8 once, when they are loaded: 272 bytes a super-block
- * in memory instead of 144, and staging is a copy. kcheck runs it; the engine holds Q4_K.
+ * in memory instead of 144, and staging is a copy. The engine expands them by q4k_expand.
  */
 #include "kernels/q4k_gemm/wide.cuh"
 

@@ -21,6 +21,28 @@
 #include <string.h>
 #include <unistd.h>
 
+/* q4k_expand's pieces against the layout that kcheck prepares. */
+static void test_expanded_weights(void **state)
+{
+    enum { BLOCKS = 3 };
+    uint8_t in[BLOCKS * 144], got[16], *want = NULL;
+    size_t bytes = 0;
+    struct shape s = {1, 1, BLOCKS * 256};
+    struct variant_desc d = {.layout_b = "q4_k_int8"};
+    (void)state;
+    for (size_t i = 0; i < sizeof in; i++) in[i] = (uint8_t)(i * 37 + (i >> 3));
+    assert_int_equal(family_find("q4k_gemm")->prepare(&d, &s, in, &want, &bytes), OK);
+    assert_int_equal(bytes, BLOCKS * OPS_EXPAND_UNITS * 16);
+    for (int i = 0; i < BLOCKS * OPS_EXPAND_UNITS; i++) {
+        int unit = i % OPS_EXPAND_UNITS, sub = (unit - 1) >> 1, half = (unit - 1) & 1;
+        const uint8_t *b = in + i / OPS_EXPAND_UNITS * 144;
+        memcpy(got, b + (unit ? 16 + (sub >> 1) * 32 + half * 16 : 0), 16);
+        for (int j = 0; unit && j < 16; j++) got[j] = got[j] >> (sub & 1) * 4 & 15;
+        assert_memory_equal(got, want + i * 16, 16);
+    }
+    free(want);
+}
+
 static const char *const SYMBOLS[CUDA_KERNELS] = {
 #define CUDA_KERNEL(id, symbol) [CUDA_##id] = symbol,
 #include "engine/cuda/cuda_kernels.def"
@@ -73,6 +95,7 @@ static void check_arch(const char *arch)
         assert_true(v->desc.threads >= 32 && v->desc.threads <= 1024);
         assert_true(v->static_smem <= 48 * 1024); /* more needs the dynamic kind */
     }
+    assert_non_null(registry_find(r, "q4k_expand"));
     static const uint32_t HEADS[] = {64, 96, 128, 256};
     for (int i = 0; i < 4; i++)
         assert_int_equal(registry_find(r, SYMBOLS[CUDA_PREFILL_64 + i])->dyn_smem,
@@ -202,10 +225,11 @@ static void test_q6k_sum_is_exact(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_driver),   cmocka_unit_test(test_limits_of_options),
-        cmocka_unit_test(test_kernels_90a), cmocka_unit_test(test_kernels_121),
-        cmocka_unit_test(test_q6k_lanes),   cmocka_unit_test(test_chunk_orders),
-        cmocka_unit_test(test_q5_0_words),  cmocka_unit_test(test_q6k_sum_is_exact),
+        cmocka_unit_test(test_no_driver),        cmocka_unit_test(test_limits_of_options),
+        cmocka_unit_test(test_kernels_90a),      cmocka_unit_test(test_kernels_121),
+        cmocka_unit_test(test_expanded_weights), cmocka_unit_test(test_q6k_lanes),
+        cmocka_unit_test(test_chunk_orders),     cmocka_unit_test(test_q5_0_words),
+        cmocka_unit_test(test_q6k_sum_is_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
