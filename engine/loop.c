@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "engine/auto.h"
+#include "engine/ceilings.h"
 #include "engine/collect.h"
 #include "engine/doctor_print.h"
 #include "engine/logits.h"
@@ -240,6 +241,14 @@ static void take_blocks(struct engine *e, const struct msg_command *c)
     reply(e, c->verb, true, text);
 }
 
+static void take_ceilings(struct engine *e)
+{
+    char text[200] = "";
+    collect_settle(e->collect);
+    enum status st = ceilings_measure(e, text, sizeof text);
+    reply(e, "ceilings", st == OK, st == OK ? text : err_msg());
+}
+
 static void take_command(struct engine *e, struct msg_command *c)
 {
     emit_send(e->emit, FRAME_COMMAND, c);
@@ -252,6 +261,8 @@ static void take_command(struct engine *e, struct msg_command *c)
         char text[200];
         enum status st = collect_request(e->collect, c->verb, c->arg, text, sizeof text);
         reply(e, c->verb, st == OK, st == OK ? text : err_msg());
+    } else if (!strcmp(c->verb, "ceilings")) {
+        take_ceilings(e);
     } else if (!strcmp(c->verb, "parity")) {
         take_parity(e, c);
     } else if (!strcmp(c->verb, "blocks")) {
@@ -263,7 +274,7 @@ static void take_command(struct engine *e, struct msg_command *c)
         reply(e, c->verb, true, "leaving");
     } else {
         reply(e, c->verb, false,
-              "no such command; there are flip, blocks, pause, resume, pc, range, "
+              "no such command; there are flip, blocks, pause, resume, pc, range, ceilings, "
               "prompt and quit");
     }
 }

@@ -15,6 +15,7 @@
 #include "session/lab_experiment.h"
 #include "session/levels.h"
 #include "session/pack.h"
+#include "session/regime.h"
 #include "session/stats.h"
 
 enum {
@@ -34,6 +35,7 @@ enum {
     MAX_SOURCES = 16,
     MAX_VARIANTS = 256,
     MAX_REASONS = 48,
+    MAX_CEILINGS = 16,
     MAX_EVENTS = 1024, /* ring: the oldest leave, counted */
     MAX_TEXT = 16384,  /* bytes of generated text kept */
     MAX_SPARK = 512,   /* points a series keeps for drawing */
@@ -226,6 +228,8 @@ struct session {
     struct msg_round last_round;
     struct msg_clocks clocks;
     bool has_clocks;
+    struct msg_ceiling ceilings[MAX_CEILINGS];
+    uint32_t nceilings;
     uint64_t drops[FRAME_TYPE_END];
     struct window_summary last_window;
     float spark_prefill[MAX_SPARK], spark_decode[MAX_SPARK]; /* tokens/s of timed rounds */
@@ -323,6 +327,10 @@ struct value row_metric_best(const struct session *s, const struct row *r, const
 /* IPC: "ipc" (active cycles, exact) when there, else "ipc_elapsed" inside the kernel, marked in
  * why. */
 struct value row_ipc(const struct session *s, const struct row *r);
+/* What sets the row's time, and its place under the roofline. */
+void row_regime(const struct session *s, const struct row *r, struct regime *out);
+/* A measured ceiling of the machine by its key (CEILING frame); unavailable with the reason. */
+struct value session_ceiling(const struct session *s, const char *key);
 /* Share of the most frequent stall reason of the row's kernel, and its name ("" when none);
  * `selected` (issuing) is not a stall. */
 struct value row_top_stall(const struct session *s, const struct row *r, char *name, size_t size);

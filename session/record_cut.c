@@ -40,6 +40,7 @@ static bool bears_state(unsigned type)
     case FRAME_DROPS:
     case FRAME_PARITY:
     case FRAME_VARIANT_DEF:
+    case FRAME_CEILING:
     case FRAME_EXPERIMENT:
     case FRAME_GATE:
     case FRAME_PAIR:

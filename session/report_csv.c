@@ -93,9 +93,9 @@ static enum status put_focused(const struct session *s, struct buf *out)
 
 static enum status write_csv(const struct session *s, struct buf *out)
 {
-    static const char *const plain[] = {"experiments", "generations", "rows",
-                                        "sources",     "variants",    "parity",
-                                        "events",      "drops",       "costs"};
+    static const char *const plain[] = {"experiments", "generations", "rows",    "sources",
+                                        "variants",    "parity",      "events",  "drops",
+                                        "costs",       "regime",      "ceilings"};
     const char *const about[][2] = {{"session", s->hello.session}, {"device", s->hello.device},
                                     {"driver", s->hello.driver},   {"toolkit", s->hello.toolkit},
                                     {"commit", s->hello.commit},   {"command", s->hello.command},

@@ -314,8 +314,8 @@ static enum status put_session(const struct session *s, struct buf *out)
     static const struct {
         const char *id;
         bool folded;
-    } parts[] = {{"generations", false}, {"kernels", false}, {"rows", true},
-                 {"variants", true},     {"parity", true},   {"sources", false}};
+    } parts[] = {{"generations", false}, {"kernels", false}, {"rows", true},   {"regime", false},
+                 {"ceilings", false},    {"variants", true}, {"parity", true}, {"sources", false}};
     enum status st = OK;
     svg_rates(out, s);
     svg_sm(out, s);

@@ -144,6 +144,18 @@ static void add_session(cJSON *root, const struct session *s)
 }
 
 /* Every exact figure that came, by key: those of a set that was not counted are not there. */
+static void add_regime(cJSON *o, const struct session *s, const struct row *r)
+{
+    struct regime g;
+    row_regime(s, r, &g);
+    add_text(o, "regime", regime_name(g.kind));
+    add_text(o, "regime_figures", g.decided);
+    add_figure(o, "op_per_byte", g.intensity, false);
+    add_figure(o, "op_per_s", g.rate, false);
+    add_figure(o, "roof_share_pct", g.roof_share, false);
+    add_figure(o, "tenth_fewer_inst_saves_pct", g.saving, false);
+}
+
 static void add_exact(cJSON *o, const struct session *s, const struct row *r)
 {
     cJSON *list = cJSON_AddObjectToObject(o, "exact");
@@ -245,6 +257,7 @@ static void add_row(cJSON *list, const struct session *s, const struct row *r)
     add_figure(o, "dram_pct", row_metric_best(s, r, "dram_pct"), false);
     add_figure(o, "inst", row_metric_best(s, r, "inst"), true);
     add_exact(o, s, r);
+    add_regime(o, s, r);
     add_u64(o, "regs", k->def.regs);
     add_u64(o, "smem", (uint64_t)k->def.smem_static + r->def.smem_dynamic);
     add_stalls(o, s, r);

@@ -298,6 +298,8 @@ static enum status write_md(const struct session *s, struct buf *out)
     for (unsigned i = 0; i < sizeof first / sizeof *first && st == OK; i++)
         st = section(s, out, first[i], NULL, NULL);
     if (st == OK) st = put_reasons(s, out);
+    if (st == OK) st = section(s, out, "regime", NULL, NULL);
+    if (st == OK) st = section(s, out, "ceilings", NULL, NULL);
     if (st == OK) st = section(s, out, "variants", NULL, NULL);
     if (st == OK) st = section(s, out, "parity", NULL, NULL);
     if (st == OK) st = put_stalls(s, out);

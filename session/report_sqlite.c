@@ -130,8 +130,8 @@ static enum status put_table(struct db *d, const struct session *s, const char *
 
 static enum status put_figures(struct db *d, const struct session *s)
 {
-    static const char *const plain[] = {"generations", "rows",   "sources", "variants",
-                                        "parity",      "events", "drops",   "costs"};
+    static const char *const plain[] = {"generations", "rows",  "sources", "variants", "parity",
+                                        "events",      "drops", "costs",   "regime",   "ceilings"};
     enum status st = OK;
     prepare(d, "INSERT INTO figures VALUES(?,?,?,?,?,?,?,?,?,?,?,?)");
     for (unsigned i = 0; st == OK && i < sizeof plain / sizeof *plain; i++)

@@ -57,7 +57,8 @@ struct table_def {
 /* "kernels" (rows of the current generation), "rows" (all generations), "generations", "flips"
  * (what each generation did to its costliest kernel), "census" (of the kernel in the query),
  * "stalls" (of the kernel in the query), "sources", "events", "variants", "metrics", "detail"
- * (every figure of the row in the query), "drops", "costs" (what each counter
+ * (every figure of the row in the query), "drops", "regime" (what sets the time of each row of the
+ * newest generation), "ceilings", "costs" (what each counter
  * source found, lost and cost), "parity", "experiments", and of the experiment
  * whose index is the query's row (none: the newest) "gates", "pairs", "mechanism". */
 extern const struct table_def *const tables[];

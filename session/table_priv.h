@@ -15,6 +15,7 @@ extern const struct table_def table_generations, table_variants, table_parity, t
 extern const struct table_def table_census, table_stalls;
 extern const struct table_def table_sources, table_events, table_metrics, table_drops;
 extern const struct table_def table_costs;
+extern const struct table_def table_regime, table_ceilings;
 extern const struct table_def table_experiments, table_gates, table_pairs, table_mechanism;
 
 #endif

@@ -23,6 +23,7 @@ static bool defines(unsigned type)
     case FRAME_SOURCE:
     case FRAME_PARITY:
     case FRAME_VARIANT_DEF:
+    case FRAME_CEILING:
     case FRAME_FAULT:
         return true;
     default:

@@ -147,6 +147,24 @@ static void draw_inside(struct app *a, struct area area)
     }
 }
 
+/* The lines between head and tables, as far as there is room for them; returns how many. */
+static int draw_lines(struct app *a, struct area area)
+{
+    enum { TABLES_MIN = 8, ROOMY = 17 };
+    struct canvas *c = &a->canvas;
+    struct regime r;
+    int y = area.y, end = area.y + area.h - TABLES_MIN;
+
+    row_regime(app_session(a), app_row(a), &r);
+    unsigned known = r.kind == REGIME_UNKNOWN ? ROLE_DIM : ROLE_ACCENT;
+    if (y < end) canvas_text(c, 1, y++, area.w - 2, known, r.decided);
+    if (y < end) canvas_text(c, 1, y++, area.w - 2, ROLE_TEXT, r.payoff);
+    if (y < end) canvas_text(c, 1, y++, area.w - 2, ROLE_TEXT, r.roofline);
+    if (y < end) draw_inside(a, (struct area){area.x, y++, area.w, 1});
+    if (area.h >= ROOMY) draw_histogram(a, (struct area){area.x, y++, area.w, 1});
+    return y - area.y;
+}
+
 static void detail_draw(struct app *a, void *data, struct area area)
 {
     struct detail *v = data;
@@ -158,14 +176,9 @@ static void detail_draw(struct app *a, void *data, struct area area)
     int used = draw_head(a, area);
     area.y += used;
     area.h -= used;
-    if (area.h >= 8) {
-        draw_histogram(a, (struct area){area.x, area.y++, area.w, 1});
-        area.h--;
-    }
-    if (area.h >= 8) {
-        draw_inside(a, (struct area){area.x, area.y++, area.w, 1});
-        area.h--;
-    }
+    used = draw_lines(a, area);
+    area.y += used;
+    area.h -= used;
     if (area.w >= 150) {
         int left = area.w * 3 / 5;
         pane_draw(&v->figures, &a->canvas, (struct area){area.x, area.y, left - 1, area.h},
@@ -175,7 +188,7 @@ static void detail_draw(struct app *a, void *data, struct area area)
         return;
     }
     /* The stalls take the rows they have, up to two fifths; one row says that there are none. */
-    int low = area.h >= 14 ? area.h * 2 / 5 : 0, want = (int)v->stalls.table.nrows + 2;
+    int low = area.h >= 12 ? area.h * 2 / 5 : 0, want = (int)v->stalls.table.nrows + 2;
     if (want < 3) want = 2;
     if (low > want) low = want;
     if (v->second && !low) {

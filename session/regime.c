@@ -1,0 +1,213 @@
+/* What sets a kernel's time; see regime.h. Invariant: no word here that a figure beside it doesn't
+ * show; a figure that is an estimate carries its mark. */
+#include "session/regime.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *regime_name(enum regime_kind k)
+{
+    static const char *const names[] = {"not known", "memory bound", "pipe bound", "issue bound",
+                                        "latency bound"};
+    return (unsigned)k < sizeof names / sizeof *names ? names[k] : names[0];
+}
+
+/* A part of the chip that can set the time. `must`: without its figure nothing is decided. */
+struct part {
+    const char *name;
+    const struct value *use;
+    enum regime_kind kind;
+    bool must;
+};
+
+enum { PARTS = 6 };
+
+static size_t add(char *text, size_t size, size_t at, const char *fmt, const char *name,
+                  const struct value *v)
+{
+    char number[24];
+    if (at >= size) return at;
+    return at + (size_t)snprintf(text + at, size - at, fmt, name,
+                                 value_format(v, 7, v->v < 10 ? 1 : 0, 0, number, sizeof number));
+}
+
+/* ---- roofline ---- */
+
+/* 1.52e15 -> "1520 T", 4.1e12 -> "4.1 T". */
+static const char *tera(double v, char *text, size_t size)
+{
+    double t = v / 1e12;
+    snprintf(text, size, t < 10 ? "%.2f T" : t < 100 ? "%.1f T" : "%.0f T", t);
+    return text;
+}
+
+static void put_roofline(const struct regime_in *in, bool counted, struct regime *out)
+{
+    char rate[24], roof[24], share[24] = "";
+    const char *by = counted ? "" : " at least traffic";
+    int n;
+
+    if (out->rate.state != VALUE_OK) {
+        snprintf(out->roofline, sizeof out->roofline, "%s", out->rate.why);
+        return;
+    }
+    n = snprintf(out->roofline, sizeof out->roofline, "%sop/s",
+                 tera(out->rate.v, rate, sizeof rate));
+    if (value_known(&out->intensity))
+        n += snprintf(out->roofline + n, sizeof out->roofline - (size_t)n, " at %.3g op/B%s",
+                      out->intensity.v, by);
+    if (out->roof.state != VALUE_OK) {
+        snprintf(out->roofline + n, sizeof out->roofline - (size_t)n, "; roof: %s", out->roof.why);
+        return;
+    }
+    bool memory = out->roof.v < 2 * in->compute_ceiling.v;
+    if (value_known(&out->roof_share))
+        snprintf(share, sizeof share, "%.0f%% of ", out->roof_share.v);
+    snprintf(out->roofline + n, sizeof out->roofline - (size_t)n, ": %s%sop/s, the %s roof%s",
+             share, tera(out->roof.v, roof, sizeof roof), memory ? "DRAM" : in->compute_name,
+             memory ? " at that intensity" : "");
+}
+
+static void roofline(const struct regime_in *in, struct regime *out)
+{
+    bool counted = value_known(&in->dram_rate) && in->dram_rate.v > 0 && value_known(&in->us);
+    double ops = 2 * in->macs;
+    double bytes = counted ? in->dram_rate.v * in->us.v / 1e6 : in->least_bytes;
+
+    out->rate = out->roof = out->roof_share = out->intensity =
+        value_missing(VALUE_UNAVAILABLE, "not a matrix product: no operations to count");
+    if (in->macs > 0) {
+        out->rate = value_missing(VALUE_PENDING, "no launch of it has been timed yet");
+        out->roof = out->roof_share =
+            value_missing(VALUE_UNAVAILABLE, "not measured (c measures it)");
+        if (value_known(&in->us) && in->us.v > 0)
+            out->rate = value_ok(ops / in->us.v * 1e6, in->us.source);
+        out->intensity = value_missing(VALUE_UNAVAILABLE, "its bytes are not known");
+        if (bytes > 0)
+            out->intensity = value_ok(ops / bytes, counted ? in->dram_rate.source : NULL);
+    }
+    bool ceilings = in->dram_ceiling.state == VALUE_OK && in->compute_ceiling.state == VALUE_OK;
+    if (ceilings && value_known(&out->intensity) && value_known(&out->rate)) {
+        out->roof = value_ok(fmin(2 * in->compute_ceiling.v, out->intensity.v * in->dram_ceiling.v),
+                             in->dram_ceiling.source);
+        out->roof_share = value_ok(100 * out->rate.v / out->roof.v, in->us.source);
+    }
+    put_roofline(in, counted, out);
+}
+
+/* ---- regime ---- */
+
+static void put_decided(const struct regime_in *in, const struct part *parts,
+                        const struct part *top, const char *missing, struct regime *out)
+{
+    char *text = out->decided;
+    size_t size = sizeof out->decided;
+    size_t n = (size_t)snprintf(text, size, "%s", regime_name(out->kind));
+
+    if (out->kind == REGIME_UNKNOWN) {
+        n += (size_t)snprintf(text + n, size - n, ": %s has no figure", missing);
+        for (int i = 0; i < PARTS; i++)
+            if (value_known(parts[i].use))
+                n = add(text, size, n, ", %s %s%%", parts[i].name, parts[i].use);
+        return;
+    }
+    n = add(text, size, n, ": %s %s%%", top->name, top->use);
+    for (int i = 0; i < PARTS; i++)
+        if (&parts[i] != top && value_known(parts[i].use) &&
+            (parts[i].must || parts[i].use->v >= 20))
+            n = add(text, size, n, ", %s %s%%", parts[i].name, parts[i].use);
+    if (out->kind == REGIME_LATENCY && n < size)
+        n += (size_t)snprintf(text + n, size - n, " of peak, none at %d", REGIME_BUSY);
+    if (value_known(&in->stall) && in->stall_name && in->stall_name[0])
+        n = add(text, size, n, "; waits: %s %s%%", in->stall_name, &in->stall);
+    if (value_known(&in->sm_active) && in->sm_active.v < 80)
+        add(text, size, n, "; %s %s%% of the time", "an SM has warps", &in->sm_active);
+}
+
+static void put_payoff(const struct regime_in *in, const struct part *top, struct regime *out)
+{
+    char freed[24];
+
+    out->saving =
+        value_missing(VALUE_UNAVAILABLE, "issue slots have not been counted (x counts them)");
+    if (!value_known(&in->issue)) {
+        snprintf(out->payoff, sizeof out->payoff, "-10%% instructions: not known, %s",
+                 out->saving.why);
+        return;
+    }
+    /* A tenth of the instructions is a tenth of the issuing cycles; SMs without warps issue none.
+     */
+    bool idle = value_known(&in->sm_active) && !in->issue_elapsed;
+    double share = idle ? fmin(in->sm_active.v, 100) / 100 : 1;
+    struct value slots = in->issue;
+    slots.v = 0.1 * in->issue.v * share;
+    slots.spread = -1;
+    value_format(&slots, 7, 1, 0, freed, sizeof freed);
+    out->saving = slots;
+    char *text = out->payoff;
+    size_t size = sizeof out->payoff;
+    switch (out->kind) {
+    case REGIME_ISSUE:
+        snprintf(text, size, "-10%% instructions: saves up to %s%% of its time", freed);
+        break;
+    case REGIME_MEMORY:
+    case REGIME_PIPE:
+        out->saving.v = 0;
+        snprintf(text, size,
+                 "-10%% instructions: saves nothing by itself, %s sets the time (frees %s%% of it)",
+                 top->name, freed);
+        break;
+    case REGIME_LATENCY:
+        snprintf(text, size,
+                 "-10%% instructions: saves at most %s%% of its time, where warps wait on them",
+                 freed);
+        break;
+    case REGIME_UNKNOWN:
+        snprintf(text, size,
+                 "-10%% instructions: frees %s%% of its time's issue slots; what it saves is not "
+                 "known",
+                 freed);
+        break;
+    }
+}
+
+/* Where many operations come on a byte, the tensor pipe may be the limit: its figure must be there.
+ * A product of few (a matrix by a vector) can't fill it. */
+static bool needs_tensor(const struct regime_in *in, const struct regime *out)
+{
+    enum { MANY = 50 };
+    if (!(in->macs > 0)) return false;
+    return !value_known(&out->intensity) || out->intensity.v >= MANY;
+}
+
+void regime_of(const struct regime_in *in, struct regime *out)
+{
+    const struct part *top = NULL;
+    const char *missing = NULL;
+
+    memset(out, 0, sizeof *out);
+    roofline(in, out);
+    const struct part parts[PARTS] = {
+        {"issue", &in->issue, REGIME_ISSUE, true},
+        {"DRAM", &in->dram, REGIME_MEMORY, true},
+        {"tensor", &in->tensor, REGIME_PIPE, needs_tensor(in, out)},
+        {"L2", &in->l2, REGIME_MEMORY, false},
+        {"ALU", &in->alu, REGIME_PIPE, false},
+        {"FMA", &in->fma, REGIME_PIPE, false},
+    };
+    for (int i = 0; i < PARTS; i++) {
+        const struct part *p = &parts[i];
+        if (!value_known(p->use)) {
+            if (p->must && !missing) missing = p->name;
+            continue;
+        }
+        if (!top || p->use->v > top->use->v) top = p;
+    }
+    if (top && top->use->v >= REGIME_BUSY)
+        out->kind = top->kind;
+    else if (top && !missing)
+        out->kind = REGIME_LATENCY;
+    put_decided(in, parts, top, missing ? missing : "nothing", out);
+    put_payoff(in, top, out);
+}
