@@ -84,6 +84,7 @@ void row_regime(const struct session *s, const struct row *r, struct regime *out
                            .us = row_us(s, r),
                            .dram_rate = row_metric_best(s, r, "dram_bytes_per_s"),
                            .dram = row_metric_best(s, r, "dram_pct"),
+                           .l1 = row_metric_best(s, r, "l1_pct"),
                            .l2 = row_metric_best(s, r, "l2_pct"),
                            .tensor = row_metric_best(s, r, "tensor_pct"),
                            .alu = row_metric_best(s, r, "alu_pct"),

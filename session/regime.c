@@ -21,7 +21,7 @@ struct part {
     bool must;
 };
 
-enum { PARTS = 6 };
+enum { PARTS = 7 };
 
 static size_t add(char *text, size_t size, size_t at, const char *fmt, const char *name,
                   const struct value *v)
@@ -118,7 +118,8 @@ static void put_decided(const struct regime_in *in, const struct part *parts,
             (parts[i].must || parts[i].use->v >= 20))
             n = add(text, size, n, ", %s %s%%", parts[i].name, parts[i].use);
     if (out->kind == REGIME_LATENCY && n < size)
-        n += (size_t)snprintf(text + n, size - n, " of peak, none at %d", REGIME_BUSY);
+        n += (size_t)snprintf(text + n, size - n, " of peak, none at %d%s", REGIME_BUSY,
+                              value_known(&in->l1) ? "" : ", L1/shared not known");
     if (value_known(&in->stall) && in->stall_name && in->stall_name[0])
         n = add(text, size, n, "; waits: %s %s%%", in->stall_name, &in->stall);
     if (value_known(&in->sm_active) && in->sm_active.v < 80)
@@ -154,9 +155,14 @@ static void put_payoff(const struct regime_in *in, const struct part *top, struc
     case REGIME_MEMORY:
     case REGIME_PIPE:
         out->saving.v = 0;
-        snprintf(text, size,
-                 "-10%% instructions: saves nothing by itself, %s sets the time (frees %s%% of it)",
-                 top->name, freed);
+        if (top->use == &in->l1)
+            snprintf(text, size,
+                     "-10%% instructions: only shared-memory ones save time, %s sets it",
+                     top->name);
+        else
+            snprintf(text, size,
+                     "-10%% instructions: saves nothing, %s sets the time (%s%% of slots freed)",
+                     top->name, freed);
         break;
     case REGIME_LATENCY:
         snprintf(text, size,
@@ -192,6 +198,8 @@ void regime_of(const struct regime_in *in, struct regime *out)
         {"issue", &in->issue, REGIME_ISSUE, true},
         {"DRAM", &in->dram, REGIME_MEMORY, true},
         {"tensor", &in->tensor, REGIME_PIPE, needs_tensor(in, out)},
+        /* Shared memory is a part of L1, and often the limit of a product. */
+        {"L1/shared", &in->l1, REGIME_MEMORY, in->l1.state == VALUE_PENDING},
         {"L2", &in->l2, REGIME_MEMORY, false},
         {"ALU", &in->alu, REGIME_PIPE, false},
         {"FMA", &in->fma, REGIME_PIPE, false},

@@ -5,10 +5,10 @@
  * min(compute ceiling, I x DRAM ceiling). Ceilings are measured on the machine (CEILING frames) or
  * unknown; a multiply-add is two operations.
  *
- * Regime: of the parts whose use is known in per cent of their peak (DRAM, L2, tensor, ALU and FMA
- * pipes, issue slots) the busiest sets the time when it is at REGIME_BUSY or over. When all are
- * known to be below, warps wait: latency. Where a figure that could decide is missing, nothing is
- * decided.
+ * Regime: of the parts whose use is known in per cent of their peak (DRAM, L2, L1 with shared
+ * memory, tensor, ALU and FMA pipes, issue slots) the busiest sets the time when it is at
+ * REGIME_BUSY or over. When all are known to be below, warps wait: latency. Where a figure that
+ * could decide is missing, nothing is decided.
  *
  * Pure; the strings are in the struct.
  */
@@ -23,7 +23,7 @@ enum { REGIME_BUSY = 60 }; /* per cent of a part's peak from which it is taken t
 
 enum regime_kind {
     REGIME_UNKNOWN,
-    REGIME_MEMORY, /* DRAM or L2 */
+    REGIME_MEMORY, /* DRAM, L2, or L1 with shared memory */
     REGIME_PIPE,   /* tensor, ALU or FMA */
     REGIME_ISSUE,
     REGIME_LATENCY,
@@ -33,7 +33,7 @@ struct regime_in {
     double macs, least_bytes;   /* a call; 0 = unknown */
     struct value us, dram_rate; /* a call; bytes a second */
     /* Per cent of the peak. issue: of a scheduler's active cycles. */
-    struct value dram, l2, tensor, alu, fma, issue;
+    struct value dram, l1, l2, tensor, alu, fma, issue; /* l1: with shared memory */
     bool issue_elapsed;     /* issue is of elapsed cycles: those of idle SMs are in it */
     struct value sm_active; /* per cent of the time that an SM has warps */
     struct value stall;     /* share of the top stall reason, per cent */

@@ -19,6 +19,7 @@ static struct regime_in all(void)
                               .us = value_ok(500, "activity"),
                               .dram_rate = value_ok(2.5e11, "range"), /* 125 MB in 500 us */
                               .dram = value_ok(6, "range"),
+                              .l1 = value_ok(48, "pm"),
                               .l2 = value_ok(15, "pm"),
                               .tensor = value_ok(30, "pm"),
                               .alu = value_ok(35, "pm"),
@@ -44,9 +45,10 @@ static void nothing_busy_is_latency(void **state)
     struct regime r;
     regime_of(&in, &r);
     assert_int_equal(r.kind, REGIME_LATENCY);
-    assert_string_equal(r.decided,
-                        "latency bound: issue 42%, DRAM 6.0%, tensor 30%, ALU 35% of peak, "
-                        "none at 60; waits: long_scoreboard 33%");
+    assert_string_equal(
+        r.decided,
+        "latency bound: L1/shared 48%, issue 42%, DRAM 6.0%, tensor 30%, ALU 35% of peak, "
+        "none at 60; waits: long_scoreboard 33%");
     /* a tenth of 42 % of 95 % of the time */
     assert_float_equal(r.saving.v, 3.99, 1e-9);
     assert_string_equal(
@@ -67,7 +69,7 @@ static void the_busiest_part_decides(void **state)
     regime_of(&in, &r);
     assert_int_equal(r.kind, REGIME_MEMORY);
     assert_true(r.saving.v == 0);
-    assert_non_null(strstr(r.payoff, "saves nothing by itself, DRAM sets the time"));
+    assert_non_null(strstr(r.payoff, "saves nothing, DRAM sets the time"));
     in.tensor = value_ok(95, "pm");
     regime_of(&in, &r);
     assert_int_equal(r.kind, REGIME_PIPE);
@@ -90,9 +92,8 @@ static void a_missing_figure_decides_nothing(void **state)
     in.issue = none();
     regime_of(&in, &r);
     assert_int_equal(r.kind, REGIME_UNKNOWN);
-    assert_string_equal(
-        r.decided,
-        "not known: issue has no figure, DRAM 6.0%, tensor 30%, L2 15%, ALU 35%, FMA 5.0%");
+    assert_string_equal(r.decided, "not known: issue has no figure, DRAM 6.0%, tensor 30%, "
+                                   "L1/shared 48%, L2 15%, ALU 35%, FMA 5.0%");
     assert_int_equal(r.saving.state, VALUE_UNAVAILABLE);
     assert_non_null(strstr(r.payoff, "not known"));
     /* ... but another part at its limit is enough. */
@@ -112,6 +113,7 @@ static void a_missing_figure_decides_nothing(void **state)
     in = (struct regime_in){.us = none(),
                             .dram_rate = none(),
                             .dram = none(),
+                            .l1 = none(),
                             .l2 = none(),
                             .tensor = none(),
                             .alu = none(),
@@ -156,6 +158,25 @@ static void the_roof_is_the_lower_of_two(void **state)
     in.least_bytes = 0;
     regime_of(&in, &r);
     assert_int_equal(r.intensity.state, VALUE_UNAVAILABLE);
+}
+
+static void shared_memory_can_be_the_limit(void **state)
+{
+    (void)state;
+    struct regime_in in = all();
+    struct regime r;
+    in.l1 = value_ok(93, "pm");
+    regime_of(&in, &r);
+    assert_int_equal(r.kind, REGIME_MEMORY);
+    assert_non_null(strstr(r.decided, "memory bound: L1/shared 93%, issue 42%"));
+    assert_non_null(strstr(r.payoff, "only shared-memory ones save time"));
+    in.l1 = none(); /* to come: wait for it */
+    regime_of(&in, &r);
+    assert_int_equal(r.kind, REGIME_UNKNOWN);
+    in.l1 = value_missing(VALUE_UNAVAILABLE, "this chip doesn't sample it"); /* never: say so */
+    regime_of(&in, &r);
+    assert_int_equal(r.kind, REGIME_LATENCY);
+    assert_non_null(strstr(r.decided, "none at 60, L1/shared not known"));
 }
 
 static void estimates_keep_their_mark(void **state)
@@ -226,6 +247,7 @@ int main(void)
         cmocka_unit_test(the_busiest_part_decides),
         cmocka_unit_test(a_missing_figure_decides_nothing),
         cmocka_unit_test(the_roof_is_the_lower_of_two),
+        cmocka_unit_test(shared_memory_can_be_the_limit),
         cmocka_unit_test(estimates_keep_their_mark),
         cmocka_unit_test(idle_sms_are_told_and_save_nothing),
         cmocka_unit_test(ceilings_are_folded_by_key),
