@@ -332,8 +332,10 @@ static void print_checks(const struct ladder *l)
             printf("- `%s`: %s of %s shapes are not sound\n", csv_text(c, i, "kernel"),
                    csv_text(c, i, "bad"), csv_text(c, i, "shapes"));
     for (size_t i = 1; i < s->rows; i++)
-        printf("- %s of compute-sanitizer, %s kernels on 129 x 65 x 512: %s errors\n",
-               csv_text(s, i, "tool"), csv_text(s, i, "kernels"), csv_text(s, i, "errors"));
+        printf(
+            "- %s of compute-sanitizer, %s kernels of the class %s on 129 x 65 x 512: %s errors\n",
+            csv_text(s, i, "tool"), csv_text(s, i, "kernels"), csv_text(s, i, "class"),
+            *csv_text(s, i, "errors") ? csv_text(s, i, "errors") : "an unknown number of");
     for (size_t i = 1; i < l->of[LAUNCHES].rows; i++)
         if (*csv_text(&l->of[LAUNCHES], i, "refused"))
             printf("- refused: %s\n", csv_text(&l->of[LAUNCHES], i, "refused"));

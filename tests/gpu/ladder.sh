@@ -189,21 +189,23 @@ check_all() {
 }
 wants check && { check_all; lap check; }
 
-sanitize() { # sanitize TOOL
-    log=$raw/$1.log
-    timeout 200 "$SAN" --tool "$1" --print-limit 20 --error-exitcode 9 "$B/gpu/rungs" 129,65,512 >"$log" 2>&1
+sanitize() { # sanitize TOOL CLASS
+    log=$raw/$1.$2.log
+    timeout 90 "$SAN" --tool "$1" --print-limit 20 --error-exitcode 9 "$B/gpu/rungs" 129,65,512 "$2" >"$log" 2>&1
     rc=$?
     n=$(grep -cE '^[a-z0-9_]+,q[46]k_gemm,' "$log")
-    echo "$1,$n,$(sed -n 's/.*SUMMARY: *\([0-9]*\).*/\1/p' "$log" | tail -1)" >>"$out/sanitize.csv"
-    judge $rc "$1: $n kernels, $(grep SUMMARY "$log" | tail -1)"
+    echo "$1,$2,$n,$(sed -n 's/.*SUMMARY: *\([0-9]*\).*/\1/p' "$log" | tail -1)" >>"$out/sanitize.csv"
+    [ $rc -eq 0 ] && [ "$n" -gt 0 ]
+    judge $? "$1 of the class $2: $n kernels, $(grep SUMMARY "$log" | tail -1)"
     [ $rc -eq 0 ] || grep -E '=========' "$log" | grep -vE 'Host Frame|COMPUTE-SANITIZER' | head -12
 }
 if wants sanitize; then
     SAN=${SAN:-$(tool compute-sanitizer)}
     if [ -n "$SAN" ]; then
-        echo "tool,kernels,errors" >"$out/sanitize.csv"
-        sanitize memcheck
-        sanitize racecheck
+        echo "tool,class,kernels,errors" >"$out/sanitize.csv"
+        for tool in memcheck racecheck; do
+            for class in q8 bf16; do sanitize $tool $class; done
+        done
     else
         skip "memcheck and racecheck: no compute-sanitizer; set SAN to the program"
     fi

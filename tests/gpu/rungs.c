@@ -1,7 +1,7 @@
 /*
  * Launches every variant of the GEMM families once on one shape, for what looks on from outside
  * (ncu, compute-sanitizer), and says how each was launched:
- *   rungs M,N,K [FAMILY]
+ *   rungs M,N,K [CLASS]     of one numeric class: q8, bf16
  * One CSV row a kernel under a heading: what it is by its descriptor (rung, kd, class, step,
  * parent, verdict), how it was launched (blocks of the grid, threads, shared memory with the static
  * part, registers, blocks/SM by the driver's word), or why it was refused. With no arguments there
@@ -73,13 +73,15 @@ static enum status launch_one(struct gpu *g, const struct variant *v, const stru
 }
 
 static enum status launch_family(struct gpu *g, const struct registry *reg,
-                                 const struct kernel_family *fam, const struct shape *s)
+                                 const struct kernel_family *fam, const struct shape *s,
+                                 const char *class)
 {
     struct family_inputs in = {0};
     enum status st = fam->check_shape(s);
     if (st == OK) st = fam->make_inputs(s, INPUT_RANDOM, 1, &in);
     for (int i = 0; st == OK && i < registry_count(reg); i++) {
         const struct variant *v = registry_get(reg, i);
+        if (class && strcmp(v->desc.numeric, class)) continue;
         if (!v->broken && !strcmp(v->family, fam->name)) st = launch_one(g, v, s, &in);
     }
     family_inputs_free(&in);
@@ -87,7 +89,7 @@ static enum status launch_family(struct gpu *g, const struct registry *reg,
 }
 
 static enum status run(struct gpu *g, struct registry **reg, const struct shape *s,
-                       const char *family)
+                       const char *class)
 {
     enum status st = gpu_open(g);
     struct registry_options o = {.sm = g->sm};
@@ -95,8 +97,7 @@ static enum status run(struct gpu *g, struct registry **reg, const struct shape 
     if (st == OK) st = launcher_open(&g->launcher, g->drv, g->dev, *reg);
     if (st == OK) head();
     for (int i = 0; st == OK && i < family_count(); i++)
-        if (!family || !strcmp(family, family_get(i)->name))
-            st = launch_family(g, *reg, family_get(i), s);
+        st = launch_family(g, *reg, family_get(i), s, class);
     return st;
 }
 
@@ -109,9 +110,8 @@ int main(int argc, char **argv)
         printf("nothing to launch: ladder.sh calls this\n0 passed, 0 failed, 0 skipped\n");
         return 0;
     }
-    if (argc > 3 || sscanf(argv[1], "%d,%d,%d", &s.m, &s.n, &s.k) != 3 ||
-        (argc == 3 && !family_find(argv[2]))) {
-        fprintf(stderr, "usage: rungs M,N,K [FAMILY]\n");
+    if (argc > 3 || sscanf(argv[1], "%d,%d,%d", &s.m, &s.n, &s.k) != 3) {
+        fprintf(stderr, "usage: rungs M,N,K [CLASS]\n");
         return EXIT_USAGE;
     }
     enum status st = run(&g, &reg, &s, argc == 3 ? argv[2] : NULL);
