@@ -38,6 +38,7 @@ struct turns {
     bool window;                 /* it is open, or waits for its part */
     unsigned pass;
     bool pc_due, range_due, resting, paused;
+    bool now_due, range_kept; /* a range pass before all else; whether another is due after it */
     uint64_t rest_until, pc_since;
     uint64_t virtual_ns;
 };
@@ -214,6 +215,16 @@ static bool begin_range(struct turns *t)
     return true;
 }
 
+/* false while pm is still being decoded: then it is the next round's. */
+static bool begin_now(struct turns *t)
+{
+    bool open = begin_range(t);
+    if (!open && t->range_due) return false;
+    t->now_due = false;
+    t->range_due = t->range_kept;
+    return open;
+}
+
 static bool due(unsigned every, uint32_t turn)
 {
     return every && turn % every == 0;
@@ -237,12 +248,19 @@ static bool advance(struct turns *t)
     if (want & TURNS_WANT_PC) t->pc_due = true;
     if (want & TURNS_WANT_RANGE) t->range_due = true;
     if (t->turn == 0 || (t->resting && t->cfg.now() >= t->rest_until)) next_turn(t);
+    if (want & TURNS_WANT_NOW && !t->now_due) {
+        t->now_due = true;
+        t->range_kept = t->range_due;
+        t->range_due = true;
+    }
+    want &= ~(unsigned)TURNS_WANT_NOW;
     if (want & TURNS_WANT_SPANS) { /* one for each part, from the first on */
         t->windows = t->cfg.parts;
         t->spans_rounds = 0;
     } else if (want && t->windows) {
         t->windows = 1;
     }
+    if (t->now_due) return begin_now(t);
     if (t->windows) return begin_spans(t);
     if (t->pc_due) return begin_pc(t);
     if (t->range_due) return begin_range(t);
@@ -255,7 +273,7 @@ static bool advance(struct turns *t)
 void turns_begin(struct turns *t, struct turns_round *round)
 {
     if (t->open == TURNS_TIMED && !t->paused) {
-        if (t->owed)
+        if (t->owed && !t->now_due && !(atomic_load(&t->want) & TURNS_WANT_NOW))
             t->owed--;
         else
             advance(t);

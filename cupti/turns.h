@@ -59,7 +59,12 @@ struct turns_round {
 };
 
 /* For turns_request(). */
-enum { TURNS_WANT_PC = 1, TURNS_WANT_RANGE = 2, TURNS_WANT_SPANS = 4 };
+enum {
+    TURNS_WANT_PC = 1,
+    TURNS_WANT_RANGE = 2,
+    TURNS_WANT_SPANS = 4,
+    TURNS_WANT_NOW = 8, /* a range pass before all else, also before timed rounds that are owed */
+};
 
 /* 0 = default. */
 struct turns_config {
@@ -121,7 +126,7 @@ void turns_launch_end(struct turns *t, const struct counter_launch *l);
 enum status turns_poll(struct turns *t);
 
 /* Asks for a window of pc, a range pass or a spans round as soon as possible: after a flip, on a
- * key. Spans rounds, one for each part, go before pc and range; of others in the turn one is left.
+ * key. TURNS_WANT_NOW leaves what else was due as it was. Spans rounds, one for each part, go before pc and range; of others in the turn one is left.
  */
 void turns_request(struct turns *t, unsigned want);
 

@@ -289,6 +289,16 @@ static void sets_done(struct collect *c)
     if (c->sets_once && counter_configure(c->src[COUNTER_RANGE], &cfg) == OK) c->sets_once = false;
 }
 
+/* Says how long the key was waited for. */
+static void quick_done(struct collect *c)
+{
+    if (!c->quick) return;
+    c->quick = false;
+    collect_send_exacts(c);
+    emit_log(c->e->emit, 0, "exact figures of one layer's products came %.0f ms after the key",
+             (double)(clock_mono_ns() - c->quick_ns) * 1e-6);
+}
+
 void collect_end(struct collect *c, bool whole)
 {
     if (!whole) {
@@ -300,11 +310,13 @@ void collect_end(struct collect *c, bool whole)
         window_abandon(c);
         collect_drop_exacts(c);
         tally_send(c);
+        if (c->now.kind == TURNS_RANGE) c->quick = false;
         return;
     }
     /* A window that waited for its part and was refused then has no samples to wait for. */
     if (c->now.window && c->src[COUNTER_PM]->windows == c->pm_windows) window_abandon(c);
     if (c->now.kind == TURNS_RANGE) sets_done(c);
+    if (c->now.kind == TURNS_RANGE) quick_done(c);
     tell_lost_spans(c);
     rows_flush(c->e->rows, c->round, c->span_source);
     collect_send_exacts(c);
@@ -371,9 +383,16 @@ enum status collect_request(struct collect *c, const char *what, const char *arg
         return err_set(ERR_UNAVAILABLE, "no %s source is open here; see the sources", what);
     if (s->state.health != COUNTER_READY)
         return err_set(ERR_UNAVAILABLE, "%s: %s", what, s->state.why);
+    bool quick = !pc && !strncmp(arg, "products:", 9);
     if (!pc && *arg) {
-        enum status st = want_sets(c, arg, text, size);
+        enum status st = want_sets(c, quick ? arg + 9 : arg, text, size);
         if (st != OK) return st;
+    }
+    if (quick) {
+        c->quick = true;
+        c->quick_ns = clock_mono_ns();
+        turns_request(c->turns, TURNS_WANT_NOW);
+        return OK;
     }
     turns_request(c->turns, pc ? TURNS_WANT_PC : TURNS_WANT_RANGE);
     return OK;

@@ -57,8 +57,9 @@ void collect_settle(struct collect *c);
 void collect_after_flip(struct collect *c);
 
 /* A window of "pc" or "range" on a key; arg names sets that the next range pass counts beside what
- * every one does (--exact, $SASSTOP_EXACT): "sol", "stalls,pipes", "all"; "" = nothing more.
- * `text`: what will come, and in how many passes. ERR_UNAVAILABLE or ERR_USAGE with the reason. */
+ * every one does (--exact, $SASSTOP_EXACT): "sol", "stalls,pipes", "all"; "" = nothing more;
+ * "products:sol" counts one layer's products alone, in the very next round. `text`: what will come,
+ * and in how many passes. ERR_UNAVAILABLE or ERR_USAGE with the reason. */
 enum status collect_request(struct collect *c, const char *what, const char *arg, char *text,
                             size_t size);
 

@@ -98,6 +98,8 @@ struct collect {
     uint64_t tagless, mismatched; /* spans of this round without a row */
     uint32_t step_row;            /* first row of the pass's first decode step; 0: none yet */
     bool step_over;               /* that step has ended */
+    bool quick;                   /* the next range pass is of one layer's products alone */
+    uint64_t quick_ns;            /* monotonic time at which it was asked for */
     bool sets_once;               /* the next range pass counts more, the one after does not */
     uint32_t pm_windows;          /* that pm had started before this round */
 
@@ -134,6 +136,9 @@ void collect_prime(struct collect *c);
 /* collect_exact.c: a list in which what makes a row comes at least twice, or as often as in `f`:
  * operators outside layers and whole layers, in order. forward_free() it. ERR_NOMEM. */
 enum status collect_shorten(const struct forward *f, struct forward *out);
+
+/* The products of the first layer that has some, alone: what a key waits for. forward_free() it. */
+enum status collect_products(const struct forward *f, struct forward *out);
 
 /* collect_clocks.c: CLOCKS frames from a thread of its own, where NVML is there. */
 void collect_clocks_start(struct collect *c);

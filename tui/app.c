@@ -3,7 +3,6 @@
 #include "tui/app.h"
 
 #include "base/clock.h"
-#include "cupti/metrics.h"
 #include "tui/lab_job.h"
 #include "tui/view.h"
 
@@ -289,35 +288,6 @@ static void engine_request(struct app *a, const char *verb, const char *words)
         app_say(a, ROLE_TEXT, "%s", words);
 }
 
-/* "" for the live set alone, which every pass counts. */
-static const char *exact_set(const struct app *a)
-{
-    return a->exact_set ? metric_set_name(a->exact_set) : "";
-}
-
-static void exact_request(struct app *a)
-{
-    const char *set = exact_set(a);
-    if (a->feed->replay)
-        app_say(a, ROLE_WARN, "a recording can't be measured again");
-    else if (app_command_arg(a, "range", set) != OK)
-        app_say(a, ROLE_WARN, "%s", err_msg());
-    else
-        app_say(a, ROLE_TEXT, "an exact counting pass was asked for%s%s", *set ? ": live and " : "",
-                set);
-}
-
-/* The passes that it takes are the chip's: the engine says them when x is pressed. */
-static void exact_set_request(struct app *a)
-{
-    a->exact_set = (a->exact_set + 1) % METRIC_SETS;
-    unsigned sets = METRIC_SET_LIVE | metric_sets_parse(metric_set_name(a->exact_set)), n = 0;
-    for (size_t i = 0; i < metric_count(); i++)
-        n += metric_at(i)->sets & sets && metric_at(i)->range[0];
-    app_say(a, ROLE_TEXT, "x counts live%s%s: %u metrics", a->exact_set ? " and " : "",
-            exact_set(a), n);
-}
-
 static void quit_request(struct app *a)
 {
     if (a->recorder) record_stop(a);
@@ -378,10 +348,13 @@ void app_request(struct app *a, enum request r)
         engine_request(a, "ceilings", "the ceilings are measured at the next round");
         break;
     case REQ_EXACT:
-        exact_request(a);
+        app_exact(a);
+        break;
+    case REQ_EXACT_NOW:
+        app_exact_now(a);
         break;
     case REQ_EXACT_SET:
-        exact_set_request(a);
+        app_exact_set(a);
         break;
     case REQ_PAUSE:
         pause_request(a);

@@ -87,6 +87,11 @@ void app_seek(struct app *a, uint64_t position);
 /* A command with a text and nothing else: range "stalls". */
 enum status app_command_arg(struct app *a, const char *verb, const char *arg);
 
+/* Exact counters (app_exact.c): of all kernels; of one layer's products at once; the next set. */
+void app_exact(struct app *a);
+void app_exact_now(struct app *a);
+void app_exact_set(struct app *a);
+
 /* The line above the footer. */
 void app_say(struct app *a, enum role role, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

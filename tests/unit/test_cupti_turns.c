@@ -165,6 +165,25 @@ static void requests_come_soon(void **state)
     assert_int_equal(kinds[TURNS_SPANS], 2);
 }
 
+/* The next round whatever is owed, and what was due before comes after it as it would have. */
+static void now_is_the_next_round(void **state)
+{
+    (void)state;
+    struct turns_config cfg = {.pm_windows = 3, .timed_rounds = 5, .range_every = 1, .rest_ns = 1};
+    open_all(false, NULL, &cfg);
+    for (int i = 0; i < 4; i++) one_round(true); /* five are owed at first */
+    assert_int_equal(kinds[TURNS_TIMED], 4);
+    turns_request(turns, TURNS_WANT_NOW);
+    one_round(true);
+    assert_int_equal(kinds[TURNS_RANGE], 1);
+    for (int i = 0; i < 19; i++)
+        one_round(true); /* three windows of the turn, each with its five */
+    assert_int_equal(kinds[TURNS_SPANS], 3);
+    assert_int_equal(kinds[TURNS_RANGE], 1);
+    for (int i = 0; i < 8; i++) one_round(true); /* and the turn's own pass */
+    assert_int_equal(kinds[TURNS_RANGE], 2);
+}
+
 /* A window holds less than a round: windows take the parts in turn, from the first after a request.
  */
 static void windows_take_parts_in_turn(void **state)
@@ -351,17 +370,12 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(a_long_run_breaks_no_rule),
-        T(counting_waits_for_decoding),
-        T(requests_come_soon),
-        T(windows_take_parts_in_turn),
-        T(parts_wait_for_decoding),
-        T(refused_pm_leaves_activity),
-        T(busy_counters_are_tried_again),
-        T(nothing_at_all_is_all_timed),
-        T(synth_joins),
-        T(synth_is_deterministic),
-        T(synth_plays_faults),
+        T(a_long_run_breaks_no_rule),   T(counting_waits_for_decoding),
+        T(requests_come_soon),          T(now_is_the_next_round),
+        T(windows_take_parts_in_turn),  T(parts_wait_for_decoding),
+        T(refused_pm_leaves_activity),  T(busy_counters_are_tried_again),
+        T(nothing_at_all_is_all_timed), T(synth_joins),
+        T(synth_is_deterministic),      T(synth_plays_faults),
         T(synth_scripts_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

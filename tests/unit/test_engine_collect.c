@@ -250,9 +250,31 @@ static void exact_lists_hold_every_row_twice(void **state)
     forward_free(&s);
 }
 
+static void products_of_one_layer_alone(void **state)
+{
+    (void)state;
+    const struct weight w[] = {{.type = 0, .m = 64, .k = 64},
+                               {.type = 12, .m = 64, .k = 64},
+                               {.type = 14, .m = 64, .k = 64}};
+    struct forward f, p;
+    make_list(&f, w);
+    assert_int_equal(collect_products(&f, &p), OK);
+    assert_int_equal(p.nops, 1);
+    assert_int_equal(p.n, f.n);
+    assert_int_equal(p.ops[0].kind, OP_MATMUL);
+    assert_int_equal(p.ops[0].layer, 0);
+    forward_free(&p);
+    f.nops = 1; /* no layer at all */
+    assert_int_equal(collect_products(&f, &p), OK);
+    assert_int_equal(p.nops, 0);
+    forward_free(&p);
+    forward_free(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_of_one_layer_alone),
         cmocka_unit_test(exact_lists_hold_every_row_twice),
         cmocka_unit_test(synthetic_figures_reach_their_rows),
         cmocka_unit_test(sources_tell_what_they_found_and_counted),
