@@ -51,20 +51,24 @@ void collect_output(struct collect *c, bool equal, uint64_t hash)
     tally_send(c);
 }
 
-/* What switching it has cost the launching thread. */
+/* What switching it has cost the launching thread. A role that is not listed has no such cost. */
 static uint64_t switch_ns(const struct collect *c, enum counter_role role)
 {
-    static const enum turns_action span[COUNTER_ROLES][2] = {
-        [COUNTER_PM] = {TURNS_PM_ARM, TURNS_PM_DISARM},
-        [COUNTER_PC] = {TURNS_PC_ARM, TURNS_PC_DISARM},
-        [COUNTER_RANGE] = {TURNS_RANGE_ARM, TURNS_RANGE_DISARM},
-        [COUNTER_ACTIVITY] = {TURNS_ACTIVITY_START, TURNS_ACTIVITY_STOP},
-        [COUNTER_EVENTS] = {TURNS_ACTIVITY_START, TURNS_ACTIVITY_STOP},
+    static const struct {
+        enum counter_role role;
+        enum turns_action from, to;
+    } actions[] = {
+        {COUNTER_PM, TURNS_PM_ARM, TURNS_PM_DISARM},
+        {COUNTER_PC, TURNS_PC_ARM, TURNS_PC_DISARM},
+        {COUNTER_RANGE, TURNS_RANGE_ARM, TURNS_RANGE_DISARM},
+        {COUNTER_ACTIVITY, TURNS_ACTIVITY_START, TURNS_ACTIVITY_STOP},
+        {COUNTER_EVENTS, TURNS_ACTIVITY_START, TURNS_ACTIVITY_STOP},
     };
     uint64_t sum = 0;
     if (!c->turns || c->synthetic) return 0; /* a made-up source has no cost worth telling */
-    for (int a = (int)span[role][0]; a <= (int)span[role][1]; a++)
-        sum += turns_cost(c->turns, (enum turns_action)a).sum_ns;
+    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
+        for (int a = (int)actions[i].from; role == actions[i].role && a <= (int)actions[i].to; a++)
+            sum += turns_cost(c->turns, (enum turns_action)a).sum_ns;
     return sum;
 }
 
