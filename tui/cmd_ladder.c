@@ -331,11 +331,12 @@ static void print_checks(const struct ladder *l)
         if (csv_number(c, i, "bad") > 0)
             printf("- `%s`: %s of %s shapes are not sound\n", csv_text(c, i, "kernel"),
                    csv_text(c, i, "bad"), csv_text(c, i, "shapes"));
-    for (size_t i = 1; i < s->rows; i++)
-        printf(
-            "- %s of compute-sanitizer, %s kernels of the class %s on 129 x 65 x 512: %s errors\n",
-            csv_text(s, i, "tool"), csv_text(s, i, "kernels"), csv_text(s, i, "class"),
-            *csv_text(s, i, "errors") ? csv_text(s, i, "errors") : "an unknown number of");
+    for (size_t i = 1; i < s->rows; i++) {
+        const char *class = csv_text(s, i, "class"), *errors = csv_text(s, i, "errors");
+        printf("- %s of compute-sanitizer, %s kernels%s%s on 129 x 65 x 512: %s errors\n",
+               csv_text(s, i, "tool"), csv_text(s, i, "kernels"), *class ? " of the class " : "",
+               class, *errors ? errors : "an unknown number of");
+    }
     for (size_t i = 1; i < l->of[LAUNCHES].rows; i++)
         if (*csv_text(&l->of[LAUNCHES], i, "refused"))
             printf("- refused: %s\n", csv_text(&l->of[LAUNCHES], i, "refused"));

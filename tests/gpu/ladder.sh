@@ -4,7 +4,7 @@
 # by ncu, correctness on shapes that cover every pair of sizes below, memcheck and racecheck.
 # RESULTS=DIR keeps the files (small: copy them to docs/measurements/ladder, then
 # `build/sasstop ladder docs/measurements/ladder >docs/LADDER.md`), RESULTS/raw the whole ones.
-# PARTS="bench steps counters check sanitize" chooses. Ends with "N passed, N failed, N skipped".
+# About four minutes on an H200. PARTS="bench steps counters check sanitize" chooses. Ends with "N passed, N failed, N skipped".
 # Needs kcheck, sasstop, gpu/rungs and cubin/ in $B; ncu and compute-sanitizer are skipped when missing.
 set -u
 cd "$(dirname "$0")/../.."
@@ -151,23 +151,31 @@ if wants counters; then
 fi
 
 # Sizes: every pair of m and n; k grows where the product stays small.
-shapes() { # shapes PART-OF-4
-    awk -v part="$1" 'BEGIN {
+shapes() { # shapes PART OF
+    awk -v part="$1" -v of="$2" 'BEGIN {
         n = split("1 7 8 16 33 64 127 128 129 512 2048", s, " ")
         for (i = 1; i <= n; i++) for (j = 1; j <= n; j++) {
             k = s[i] * s[j] <= 16384 ? 256 * (1 + (i * 7 + j * 3) % 4) : 256
             if (s[i] == 33 && s[j] == 129) k = 4096
             if (s[i] == 129 && s[j] == 33) k = 14336
-            if (at++ % 4 == part) printf "%s%d,%d,%d", c++ ? ";" : "", s[i], s[j], k
+            if (at++ % of == part) printf "%s%d,%d,%d", c++ ? ";" : "", s[i], s[j], k
         } }'
 }
 check_all() {
-    for part in 0 1 2 3; do
-        for f in "q4k_gemm --kd 8" "q4k_gemm --kd 4" q6k_gemm; do
-            o=$raw/check.$(echo "$f" | tr -d ' -').$part
-            "$B/kcheck" --all --family $f --json --limit 60 --seed $((part + 1)) --shapes "$(shapes $part)" >"$o.json" 2>"$o.err" &
+    # In processes of about the same length: most of it is the reference, on the CPU.
+    while read -r f kd of; do
+        part=0
+        while [ $part -lt "$of" ]; do
+            o=$raw/check.$f.$kd.$part
+            "$B/kcheck" --all --family "$f" $([ "$kd" = - ] || echo "--kd $kd") --json --limit 60 --seed $((part + 1)) \
+                --shapes "$(shapes $part "$of")" >"$o.json" 2>"$o.err" </dev/null &
+            part=$((part + 1))
         done
-    done
+    done <<'S'
+q4k_gemm 8 7
+q4k_gemm 4 5
+q6k_gemm - 4
+S
     wait
     cat "$raw"/check.*.json | awk '
         function field(s, key,  t) { t = s; if (!sub(".*\"" key "\":\"?", "", t)) return ""; sub(/[",}].*/, "", t); return t }
