@@ -67,7 +67,8 @@ static struct oracle_work *add(const char *name, struct op op, const char *kerne
 }
 
 /* A variant that this GPU lacks is left out, aloud. */
-static void add_gemm(const char *name, const char *variant, const char *kernel, struct op op)
+static void add_gemm(const char *name, const char *variant, const char *kernel, const char *wanted,
+                     struct op op)
 {
     const struct kernel_info *kernels;
     uint32_t n = cuda_backend.kernels(gpu, &kernels);
@@ -76,7 +77,7 @@ static void add_gemm(const char *name, const char *variant, const char *kernel, 
         if (strcmp(k->family, "q4k_gemm") || strcmp(k->variant, variant)) continue;
         if (strcmp(k->name, kernel) && strncmp(k->name, kernel, strlen(kernel))) continue;
         if (cuda_backend.select(gpu, "q4k_gemm", variant, k->kd) != OK) break;
-        struct oracle_work *w = add(name, op, variant);
+        struct oracle_work *w = add(name, op, wanted);
         w->family = "q4k_gemm";
         w->variant = variant;
         w->kd = k->kd;
@@ -103,11 +104,11 @@ enum status oracle_works(struct backend *b, struct oracle_work *list, unsigned *
     gemv.n = gemv6.n = 1;
     gemv.w = tall;
     gemv6.w = tall6;
-    add_gemm("gemm_narrow", "narrow", "narrow_kd8", gemm);
-    add_gemm("gemm_wide", "wide", "wide_kd8", gemm);
-    add_gemm("gemm_nb", "nb", "nb_kd8", gemm);
-    add_gemm("gemm_nb_pad", "nb_pad", "nb_pad_kd8", gemm);
-    add_gemm("gemm_hopper", "hopper_n256", "hopper_n256", gemm);
+    add_gemm("gemm_narrow", "narrow", "narrow_kd8", "narrow", gemm);
+    add_gemm("gemm_wide", "wide", "wide_kd8", "wide", gemm);
+    add_gemm("gemm_nb", "nb", "nb_kd8", "nb", gemm);
+    add_gemm("gemm_nb_pad", "nb_pad", "nb_pad_kd8", "nb_pad", gemm);
+    add_gemm("gemm_hopper", "hopper_n256", "hopper_n256", "hopper_n256", gemm);
     add("gemm_q6k", gemm6, "q6k_gemm");
     struct op attn = {.kind = OP_ATTENTION,
                       .n = 512,
@@ -140,12 +141,12 @@ enum status oracle_works(struct backend *b, struct oracle_work *list, unsigned *
         "add");
     add("glu", (struct op){.kind = OP_GLU, .n = ORACLE_TOKENS, .dim = ff, .x = x, .x2 = x2, .y = y},
         "glu_silu");
-    add("gemv_q4k", gemv, "q4k_gemv");
+    add_gemm("gemv_q4k", "nb", "nb_kd8", "q4k_gemv", gemv);
     add("gemv_q6k", gemv6, "q6k_gemv");
     gemv.w = w4;
     gemv.n = 4;
-    add("gemv_q4k_4", gemv, "q4k_gemv");
-    add("quantize", gemm, "quantize");
+    add_gemm("gemv_q4k_4", "nb", "nb_kd8", "q4k_gemv", gemv);
+    add_gemm("quantize", "nb", "nb_kd8", "quantize", gemm);
     *count = nworks;
     return failed;
 }
