@@ -43,8 +43,10 @@ for v in "nb --kd 8" auto auto:any; do
     echo "prefill with $v: $("$B/sasstop" run --headless --seconds 5 --model "$model" --bench pp512,tg8 --sources none --variant $v 2>&1 | grep -i prefill | head -1)"
 done
 head -c 100 "$file" >"$file.cut" && mv "$file.cut" "$file"
-engine damaged --backend cuda --model synth:tiny --bench pp64,tg2 --rounds 1 --variant auto
-[ $? -eq 0 ] && grep -aq 'is made anew: it is no JSON' "$tmp/damaged"
+# Told at once; what it measures then is cut short.
+timeout 10 "$B/sasstop-engine" --sources none --fd 3 --backend cuda --model synth:tiny --bench pp64,tg2 --rounds 1 \
+    --variant auto 3>"$tmp/damaged" 2>"$tmp/err" </dev/null
+grep -aq 'is made anew: it is no JSON' "$tmp/damaged"
 judge $? "a damaged file is made anew, and said"
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]
