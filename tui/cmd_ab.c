@@ -220,13 +220,6 @@ static bool take_option(struct ab *x, int c)
 
 /* ---- what the words mean together ---- */
 
-static bool gpu_here(void)
-{
-    const char *fake = getenv("SASSTOP_KCHECK");
-    return (fake && *fake) || access("/dev/nvidiactl", F_OK) == 0 ||
-           access("/dev/nvidia0", F_OK) == 0;
-}
-
 static bool cpu_variant(const struct lab_side *s)
 {
     return !strcmp(s->variant, "rows") || !strcmp(s->variant, "tiles");
@@ -237,7 +230,7 @@ static enum status choose_workload(struct ab *x)
     struct lab_options *o = &x->lab;
     bool cpu = cpu_variant(&o->a) || cpu_variant(&o->b) ||
                (o->engine_options.backend && !strcmp(o->engine_options.backend, "cpu"));
-    o->engine = x->workload ? !strcmp(x->workload, "engine") : cpu || !gpu_here();
+    o->engine = x->workload ? !strcmp(x->workload, "engine") : cpu || !lab_gpu_here();
     if (!o->engine && cpu)
         return err_set(ERR_USAGE, "the CPU's variants run in an engine only: --workload engine");
     if (o->engine && cpu && !o->engine_options.backend) o->engine_options.backend = "cpu";
@@ -245,14 +238,14 @@ static enum status choose_workload(struct ab *x)
         return err_set(ERR_USAGE,
                        "blocks=N pads shared memory, which the CPU's variants have none of");
     if (o->engine) {
-        bool big = !cpu && gpu_here();
+        bool big = !cpu && lab_gpu_here();
         if (!o->engine_options.model && big) o->engine_options.model = "synth:llama3-8b";
         if (!o->engine_options.bench) o->engine_options.bench = big ? "pp512,tg16" : "pp64,tg16";
         snprintf(o->shape, sizeof o->shape, "%s", o->engine_options.bench);
     } else if (!o->shape[0]) {
         snprintf(o->shape, sizeof o->shape, "4096,512,4096");
     }
-    if (!o->counters && gpu_here() && !cpu) o->counters = "range";
+    if (!o->counters && lab_gpu_here() && !cpu) o->counters = "range";
     if (o->counters && !strcmp(o->counters, "none")) o->no_counters = true;
     return OK;
 }

@@ -254,6 +254,10 @@ int cmd_bench(int argc, char **argv)
     }
     b.engine = b.backend && !strcmp(b.backend, "cpu");
     if (!b.shapes) b.shapes = b.engine ? "pp64,tg4" : "4096,512,4096";
-    enum status st = run_bench(&b);
+    enum status st =
+        b.engine || lab_gpu_here()
+            ? run_bench(&b)
+            : err_set(ERR_UNAVAILABLE, "there is no NVIDIA GPU here to time kernels on; with "
+                                       "--backend cpu the CPU engine's variants are timed");
     return st == OK ? EXIT_OK : command_fail(st);
 }

@@ -128,7 +128,7 @@ static void print_rows(const struct session *a, const struct session *b)
     }
 }
 
-static int print_both(const struct session *a, const struct session *b)
+static int print_both(const struct session *a, const struct session *b, char **files)
 {
     const struct generation *x = session_current(a), *y = session_current(b);
     char first[64], second[64];
@@ -137,7 +137,7 @@ static int print_both(const struct session *a, const struct session *b)
     name_difference("the commit", a->hello.commit, b->hello.commit);
     snprintf(first, sizeof first, "%s KD %u", x->def.variant, x->def.kd);
     snprintf(second, sizeof second, "%s KD %u", y->def.variant, y->def.kd);
-    name_difference("the newest generation's variant", first, second);
+    printf("first   %s: %s\nsecond  %s: %s\n", files[0], first, files[1], second);
     printf("%-34s %10s %10s %9s\n", "newest generation of each", "first", "second", "ratio");
     print_rate("prefill tokens/s", generation_prefill(a, x), generation_prefill(b, y));
     print_rate("decode tokens/s", generation_decode(a, x), generation_decode(b, y));
@@ -162,7 +162,7 @@ int cmd_compare(int argc, char **argv)
     if (st != OK)
         code = command_fail(st);
     else
-        code = refuse(&s[0], &s[1]) ? EXIT_FAILED : print_both(&s[0], &s[1]);
+        code = refuse(&s[0], &s[1]) ? EXIT_FAILED : print_both(&s[0], &s[1], argv + 1);
     for (int i = 0; s && i < 2; i++) session_free(&s[i]);
     free(s);
     return code;

@@ -65,4 +65,8 @@ extern volatile int lab_interrupted;
 /* The program beside this one, or the one named in the environment variable. */
 enum status lab_program(const char *name, const char *env, char *path, size_t size);
 
+/* Is there an NVIDIA GPU to time kernels on, going by its device files? (Or a stand-in for kcheck.)
+ */
+bool lab_gpu_here(void);
+
 #endif
