@@ -130,10 +130,18 @@ static enum status start_auto(struct engine *e)
     return st;
 }
 
+/* "NAME" is one of q4k_gemm, "FAMILY/NAME" of another; the family goes to family[size]. */
+static const char *start_family(const struct engine *e, char *family, size_t size)
+{
+    const char *name = e->opt->variant, *slash = name ? strchr(name, '/') : NULL;
+    snprintf(family, size, "%.*s", slash ? (int)(slash - name) : 8, slash ? name : "q4k_gemm");
+    return slash ? slash + 1 : name;
+}
+
 static enum status select_start(struct engine *e)
 {
     const char *variant = "";
-    char text[200];
+    char text[200], family[32];
     uint32_t kd = 0;
     if (e->opt->blocks && !e->bo->force_blocks)
         return err_set(ERR_UNAVAILABLE, "--blocks needs a GPU; without it the CPU engine runs");
@@ -141,10 +149,10 @@ static enum status select_start(struct engine *e)
         return err_prefix(ERR_LIMIT, "--blocks %u", e->opt->blocks);
     if (!e->opt->variant && !e->opt->kd) return OK;
     if (e->opt->variant && auto_is(e->opt->variant)) return start_auto(e);
-    if (!e->bo->selected(e->b, "q4k_gemm", &variant, &kd))
-        return err_set(ERR_UNAVAILABLE, "q4k_gemm has no variants on this backend");
-    return e->bo->select(e->b, "q4k_gemm", e->opt->variant ? e->opt->variant : variant,
-                         e->opt->kd ? e->opt->kd : kd);
+    const char *name = start_family(e, family, sizeof family);
+    if (!e->bo->selected(e->b, family, &variant, &kd))
+        return err_set(ERR_UNAVAILABLE, "%s has no variants on this backend", family);
+    return e->bo->select(e->b, family, name ? name : variant, e->opt->kd ? e->opt->kd : kd);
 }
 
 static enum status open_all(struct engine *e)
@@ -165,8 +173,10 @@ static enum status open_all(struct engine *e)
     if ((st = collect_open(e, &e->collect)) != OK) return st;
     describe_kernels(e);
     describe_variants(e);
+    char family[32];
+    (void)start_family(e, family, sizeof family);
     e->generation = e->opt->generation_base;
-    generation_begin(e, "q4k_gemm", e->opt->instance > 1 ? "restart" : "start", "unchecked", "");
+    generation_begin(e, family, e->opt->instance > 1 ? "restart" : "start", "unchecked", "");
     return OK;
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The whole forward pass on the GPU against the CPU: logits of every prompt position for each variant and
-# KD of q4k_gemm, and 32 greedy tokens. Models: synth:tiny, and the Gemma GGUF when there is one
+# KD of q4k_gemm and q6k_gemm, and 32 greedy tokens. Models: synth:tiny, and the Gemma GGUF when there is one
 # ($MODEL, else the cache). $JOBS engines run at once. Ends with "N passed, N failed, N skipped".
 #
 # Limits. Variants and CPU share the integer dots; f32 order differs, and an activation that sits on a
@@ -51,13 +51,15 @@ case $? in
 *) judge 1 "engine on the GPU: $line"; done_with ;;
 esac
 
-variants() { # "NAME KD" of every sound variant of q4k_gemm that was built
+variants() { # "NAME KD" of every sound variant that was built; of q6k_gemm FAMILY/NAME
     for d in "$B"/cubin/sm_*; do
-        "$B/sasstop" variants --arch "${d##*sm_}" | awk '$1 == "q4k_gemm" && $2 !~ /^broken/ {sub(/_kd[0-9]+$/, "", $2); print $2, $3}'
+        "$B/sasstop" variants --arch "${d##*sm_}" | awk '$1 ~ /^q[46]k_gemm$/ && $2 !~ /^broken/ {sub(/_kd[0-9]+$/, "", $2); print ($1 == "q6k_gemm" ? "q6k_gemm/" : "") $2, $3}'
     done | sort -u
 }
 class() { # class NAME: members add the same terms in the same order
     case $1 in
+    q6k_gemm/hopper_* | q6k_gemm_hopper_*) echo bf16_q6 ;;
+    q6k_gemm*) echo q6 ;;
     hopper_*) echo bf16 ;;
     mmq_r1 | narrow_prefold | wide_lds | wide_prefold | wide_r7) echo unfolded ;;
     *) echo folded ;;
@@ -75,7 +77,7 @@ against() {
 
 # One variant: lines into DIR/lines, its hash into DIR/hash. KEEP: its logits stay.
 one() { # one NAME KD KEEP
-    dir=$tmp/v/$1.$2 at="$spec $1 KD $2" c=$(class "$1")
+    dir=$tmp/v/$(echo "$1" | tr / _).$2 at="$spec $1 KD $2" c=$(class "$1")
     mkdir -p "$dir"
     set -- "$1" "$2" "$3" --backend cuda --model "$spec" --prompt "$text" --variant "$1" --kd "$2"
     keep=$3; shift 3
@@ -85,12 +87,13 @@ one() { # one NAME KD KEEP
         echo "F $at, tokens: $line"
     else
         limit=1e-3
-        [ "$c" = bf16 ] && limit=4e-3
+        case $c in bf16*) limit=4e-3 ;; esac
         against "$tmp/cpu.f32" "$tmp/cpu.tok" $limit "to the CPU"
         field "$line" hash >"$dir/hash"
         # Of one numeric class: its first member's tokens.
         [ "$c" = bf16 ] && first=$tmp/v/$first_bf16 || first=$tmp/v/$first_q8
-        if [ "$first" != "$dir" ] && [ "$c" != folded ] && [ -f "$first/f32" ]; then
+        # (folded: bit for bit, below; Q6_K: the q8 forms beside what runs when nothing is chosen)
+        if [ "$first" != "$dir" ] && [ "$c" != folded ] && [ "$c" != bf16_q6 ] && [ -f "$first/f32" ]; then
             against "$first/f32" "$first/tok" $limit "to ${first##*/}"
         fi
     fi >"$dir/lines"
