@@ -344,7 +344,7 @@ static void print_checks(const struct ladder *l)
 
 /* ---- order ---- */
 
-/* The step's number; a rung without one comes after its parent. */
+/* Within a family: the step's number; a rung without one comes after its parent. */
 static double place(const struct csv *c, size_t row)
 {
     double after = 0;
@@ -359,7 +359,9 @@ static double place(const struct csv *c, size_t row)
 
 static int by_place(const struct csv *c, size_t a, size_t b)
 {
+    int families = strcmp(csv_text(c, a, "family"), csv_text(c, b, "family"));
     double pa = place(c, a), pb = place(c, b);
+    if (families) return families;
     if (pa != pb) return pa < pb ? -1 : 1;
     int names = strcmp(csv_text(c, a, "rung"), csv_text(c, b, "rung"));
     return names ? names : strcmp(csv_text(c, a, "kernel"), csv_text(c, b, "kernel"));
