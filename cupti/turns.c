@@ -390,6 +390,12 @@ enum status turns_pause(struct turns *t)
     return clear(t, COUNTER_ROLES) ? OK : ERR_AGAIN;
 }
 
+void turns_set_rest(struct turns *t, uint64_t rest_ns)
+{
+    t->cfg.rest_ns = rest_ns;
+    if (t->resting) t->rest_until = t->cfg.now() + rest_ns;
+}
+
 void turns_resume(struct turns *t)
 {
     t->paused = false;

@@ -130,6 +130,9 @@ enum status turns_poll(struct turns *t);
  */
 void turns_request(struct turns *t, unsigned want);
 
+/* How long nothing is armed between turns, from now on; a rest under way ends by it too. */
+void turns_set_rest(struct turns *t, uint64_t rest_ns);
+
 /* Brings everything to a stop between rounds: OK when nothing is armed, ERR_AGAIN while a pm window
  * is still being decoded. Rounds are timed until turns_resume(). */
 enum status turns_pause(struct turns *t);

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { DECODE_POLL_NS = 5000000, MAX_PASSES = 64, PC_EVERY = 4 };
+enum { DECODE_POLL_NS = 5000000, MAX_PASSES = 64, PC_EVERY = 4, PM_WINDOWS = 3, TIMED_ROUNDS = 4 };
 
 /* ---- hooks ---- */
 
@@ -112,13 +112,17 @@ static enum status start_turns(struct collect *c)
 {
     const struct options *o = c->e->opt;
     struct turns_config cfg = {
-        .timed_rounds = o->counted ? (o->timed + o->counted - 1) / o->counted : 0,
+        .timed_rounds = o->counted ? (o->timed + o->counted - 1) / o->counted : TIMED_ROUNDS,
         .pc_every = PC_EVERY,
         .parts = c->synthetic ? 1 : 2, /* prefill, decode */
+        .pm_windows = PM_WINDOWS,
+        .rest_ns = o->rest_ns ? o->rest_ns : (uint64_t)COLLECT_REST_NS,
     };
     if (!any_ready(c) || !o->counted) return OK;
     enum status st = turns_open(c->src, &cfg, &c->turns);
     if (st != OK) return st;
+    c->duty = cfg;
+    collect_tell_duty(c);
     turns_request(c->turns, TURNS_WANT_SPANS | TURNS_WANT_PC | TURNS_WANT_RANGE);
     if (c->synthetic) return OK; /* polled between rounds: the order of frames is fixed */
     c->decoding = pthread_create(&c->decoder, NULL, decode_thread, c) == 0;

@@ -63,6 +63,10 @@ void collect_after_flip(struct collect *c);
 enum status collect_request(struct collect *c, const char *what, const char *arg, char *text,
                             size_t size);
 
+/* Other seconds of rest between turns, as text; tells what holds from then on in a DUTY frame.
+ * ERR_USAGE; ERR_UNAVAILABLE where no counter takes turns. */
+enum status collect_rest(struct collect *c, const char *seconds, char *text, size_t size);
+
 /* Hooks for the backend; ctx = the struct engine. Fine before collect_open(). */
 struct backend_hooks collect_hooks(struct engine *e);
 

@@ -19,6 +19,7 @@ struct counter_config collect_config(const struct engine *e)
 {
     unsigned sets = metric_sets_parse(e->opt->exact ? e->opt->exact : getenv("SASSTOP_EXACT"));
     return (struct counter_config){.pm_interval_ns = COLLECT_PM_NS,
+                                   .pm_window_ns = COLLECT_WINDOW_NS,
                                    .range_sets = METRIC_SET_LIVE | sets,
                                    .range_max = EXACT_LAUNCHES};
 }

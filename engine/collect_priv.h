@@ -19,6 +19,8 @@ enum {
     COLLECT_REASONS = 48,
     COLLECT_HEAT_INSNS = 64 << 10, /* instructions of one PC window, over all kernels */
     COLLECT_FRAME_BYTES = 60000,   /* of spans or samples in one frame */
+    COLLECT_WINDOW_NS = 24000000,  /* of a PM window at most */
+    COLLECT_REST_NS = 1000000000,  /* between turns */
     COLLECT_PM_NS = 20000,         /* PM sampling period */
 };
 
@@ -81,8 +83,9 @@ struct clocks;
 struct collect {
     struct engine *e;
     struct counter_source *src[COUNTER_ROLES];
-    struct turns *turns;     /* NULL: no source, the backend's clock */
-    bool synthetic, opening; /* opening: states are sent together, once they are settled */
+    struct turns_config duty; /* as given to turns */
+    struct turns *turns;      /* NULL: no source, the backend's clock */
+    bool synthetic, opening;  /* opening: states are sent together, once they are settled */
     uint32_t rounds, counted_rounds;
     uint64_t opened_ns;
     const char *phase;
@@ -132,6 +135,9 @@ struct counter_config collect_config(const struct engine *e);
 /* PC sampling names a kernel only if the first time that it ever runs lies in a window of it:
  * pc_prime() with the workload's lists. Nothing else may be armed. */
 void collect_prime(struct collect *c);
+
+/* collect_duty.c: sends a DUTY frame, where counters take turns. */
+void collect_tell_duty(struct collect *c);
 
 /* collect_exact.c: a list in which what makes a row comes at least twice, or as often as in `f`:
  * operators outside layers and whole layers, in order. forward_free() it. ERR_NOMEM. */

@@ -271,6 +271,10 @@ static void take_command(struct engine *e, struct msg_command *c)
         char text[200];
         enum status st = collect_request(e->collect, c->verb, c->arg, text, sizeof text);
         reply(e, c->verb, st == OK, st == OK ? text : err_msg());
+    } else if (!strcmp(c->verb, "rest")) {
+        char text[200] = "";
+        enum status st = collect_rest(e->collect, c->arg, text, sizeof text);
+        reply(e, c->verb, st == OK, st == OK ? text : err_msg());
     } else if (!strcmp(c->verb, "ceilings")) {
         take_ceilings(e);
     } else if (!strcmp(c->verb, "parity")) {
@@ -284,7 +288,7 @@ static void take_command(struct engine *e, struct msg_command *c)
         reply(e, c->verb, true, "leaving");
     } else {
         reply(e, c->verb, false,
-              "no such command; there are flip, blocks, pause, resume, pc, range, ceilings, "
+              "no such command; there are flip, blocks, pause, resume, pc, range, rest, "
               "prompt and quit");
     }
 }

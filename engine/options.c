@@ -32,6 +32,7 @@ static const char USAGE[] =
     "                      numeric class, or (auto:any) of any\n"
     "  --blocks N          pad GEMMs' shared memory so that N blocks fit on an SM, no more\n"
     "  --variants DIR      kernels of your own too: DIR/*.cubin, by their descriptors\n"
+    "  --rest S            seconds without any counter between their turns (default 1)\n"
     "  --schedule T:C      T timed rounds, then C counted ones (default 3:1)\n"
     "  --threads N --seed S --context N --no-graphs --no-parity\n"
     "  --epoch-ns N --instance I --generation-base G --session ID --command TEXT\n"
@@ -56,6 +57,7 @@ enum opt_id {
     O_BLOCKS,
     O_VARIANTS,
     O_SCHEDULE,
+    O_REST,
     O_THREADS,
     O_SEED,
     O_CONTEXT,
@@ -88,6 +90,7 @@ static const struct option OPTIONS[] = {
     {"blocks", required_argument, NULL, O_BLOCKS},
     {"variants", required_argument, NULL, O_VARIANTS},
     {"schedule", required_argument, NULL, O_SCHEDULE},
+    {"rest", required_argument, NULL, O_REST},
     {"threads", required_argument, NULL, O_THREADS},
     {"seed", required_argument, NULL, O_SEED},
     {"context", required_argument, NULL, O_CONTEXT},
@@ -189,6 +192,16 @@ static enum status take_schedule(const char *text, struct options *o)
     return OK;
 }
 
+enum status options_rest(const char *text, uint64_t *ns)
+{
+    char *end;
+    double s = strtod(text, &end);
+    if (end == text || *end || !(s >= 0.05 && s <= 3600))
+        return err_set(ERR_USAGE, "a rest is 0.05 to 3600 seconds, not \"%.40s\"", text);
+    *ns = (uint64_t)(s * 1e9);
+    return OK;
+}
+
 /* "kill@prefill:2", "fault@variant:NAME". */
 static enum status take_fault(const char *text, struct script_fault *f)
 {
@@ -271,6 +284,8 @@ static enum status take(int id, const char *a, struct options *o)
         return take_u32("blocks", a, 1, 32, &o->blocks);
     case O_VARIANTS:
         return setenv("SASSTOP_VARIANTS", a, 1) == 0 ? OK : err_set(ERR_NOMEM, "out of memory");
+    case O_REST:
+        return options_rest(a, &o->rest_ns);
     case O_SCHEDULE:
         return take_schedule(a, o);
     case O_THREADS:

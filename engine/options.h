@@ -41,6 +41,7 @@ struct options {
     uint32_t timed, counted;  /* schedule */
     uint32_t threads, context;
     uint64_t seed, epoch_ns, instance;
+    uint64_t rest_ns; /* between turns of the counters; 0 = default */
     uint32_t generation_base;
     bool graphs, parity, doctor, json, help;
     struct script_fault fault;
@@ -48,6 +49,9 @@ struct options {
 
 /* ERR_USAGE with the option and what it takes. --script-fault is refused unless SASSTOP_TEST=1. */
 enum status options_parse(int argc, char **argv, struct options *out);
+
+/* "2.5" -> ns. ERR_USAGE outside 0.05 to 3600 s. */
+enum status options_rest(const char *text, uint64_t *ns);
 
 /* The text of --help. Static. */
 const char *options_usage(void);

@@ -66,7 +66,7 @@ struct kernel {
 struct kernel_stalls {
     uint32_t kernel, generation; /* index into kernels[], number of generation */
     char source[16];
-    uint64_t samples, dropped;
+    uint64_t samples, dropped, t_ns; /* t_ns: of the last window */
     struct stall_sum reasons[MAX_REASONS];
     uint32_t nreasons;
 };
@@ -114,6 +114,7 @@ struct row {
     char time_source[16];
     struct series us; /* mean us a call, one value a round */
     uint32_t hist[256];
+    uint64_t t_ns;         /* when it was timed last */
     uint64_t window_calls; /* launches seen inside PM windows */
     uint64_t window_ns;
     uint64_t shared_samples; /* samples that several kernels share: unattributed */
@@ -228,6 +229,9 @@ struct session {
     struct msg_round last_round;
     struct msg_clocks clocks;
     bool has_clocks;
+    struct msg_duty duty;
+    bool has_duty;
+    uint64_t open_ns; /* of all windows, from the first sample to the last */
     struct msg_ceiling ceilings[MAX_CEILINGS];
     uint32_t nceilings;
     uint64_t drops[FRAME_TYPE_END];

@@ -28,6 +28,7 @@ void heat_free(struct session *s);
 enum status fold_text(struct session *s, const struct frame *f, const union msg_any *m);
 enum status fold_progress(struct session *s, const struct frame *f, const union msg_any *m);
 enum status fold_clocks(struct session *s, const struct frame *f, const union msg_any *m);
+enum status fold_duty(struct session *s, const struct frame *f, const union msg_any *m);
 enum status fold_ceiling(struct session *s, const struct frame *f, const union msg_any *m);
 enum status fold_drops(struct session *s, const struct frame *f, const union msg_any *m);
 

@@ -1,4 +1,5 @@
-/* The fold's ceilings, and what a row's figures say of its regime: regime_of() fed from a session.
+/* The fold's ceilings and duty cycle, and what a row's figures say of its regime: regime_of() fed
+ * from a session.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,14 @@ enum status fold_ceiling(struct session *s, const struct frame *f, const union m
     }
     if (i == s->nceilings) s->nceilings++;
     s->ceilings[i] = *d;
+    return OK;
+}
+
+enum status fold_duty(struct session *s, const struct frame *f, const union msg_any *m)
+{
+    (void)f;
+    s->duty = m->duty;
+    s->has_duty = true;
     return OK;
 }
 

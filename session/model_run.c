@@ -131,6 +131,7 @@ enum status fold_span_agg(struct session *s, const struct frame *f, const union 
     r->calls += d->calls;
     r->total_ns += d->sum_ns;
     r->rounds++;
+    r->t_ns = s->t_ns;
     stat_add(&r->us, (double)d->sum_ns / 1e3 / d->calls);
     while (unpack_hist(&rd, &bin, &count))
         r->hist[bin] = r->hist[bin] > UINT32_MAX - count ? UINT32_MAX : r->hist[bin] + count;
@@ -149,6 +150,7 @@ enum status fold_counter(struct session *s, const struct frame *f, const union m
     enum status st = fold_row_metric(s, r, (uint16_t)metric, &rm);
     if (st != OK || !rm) return st;
     rm->has_exact = true;
+    rm->exact_t_ns = s->t_ns;
     memcpy(rm->exact_source, d->source, sizeof rm->exact_source);
     memcpy(rm->exact_why, d->why, sizeof rm->exact_why);
     /* The texts' addresses may change with the array: row_metric_exact() puts them in. */
@@ -212,6 +214,7 @@ enum status fold_stalls(struct session *s, const struct frame *f, const union ms
     memcpy(ks->source, d->source, sizeof ks->source);
     ks->samples = add_capped(ks->samples, d->samples);
     ks->dropped = add_capped(ks->dropped, d->dropped);
+    ks->t_ns = s->t_ns;
     while (unpack_stall(&rd, &it)) add_stall(s, ks, &it);
     return rd.bad ? fold_garbled(s) : OK;
 }

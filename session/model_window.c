@@ -227,6 +227,18 @@ static void summarise(struct session *s, const struct window_fold *w,
     memcpy(sum->source, w->def.source, sizeof sum->source);
 }
 
+/* From the start of the first sample to the end of the last. */
+static uint64_t length_of(const struct window_fold *w)
+{
+    uint64_t from = UINT64_MAX, to = 0;
+    for (uint32_t i = 0; i < w->nsamples; i++) {
+        if (w->samples[i].start < from) from = w->samples[i].start;
+        if (w->samples[i].start + w->samples[i].dur > to)
+            to = w->samples[i].start + w->samples[i].dur;
+    }
+    return to > from && to - from < 1ull << 40 ? to - from : 0;
+}
+
 enum status fold_window_end(struct session *s, const struct frame *f, const union msg_any *m)
 {
     const struct msg_window_end *d = &m->window_end;
@@ -236,6 +248,7 @@ enum status fold_window_end(struct session *s, const struct frame *f, const unio
     if (!w || w->def.window != d->window) return fold_garbled(s);
     s->window = NULL;
     summarise(s, w, d);
+    s->open_ns += length_of(w);
     count_launches(s, w);
     if (s->last_window.offset_ok) shift_spans(w, d->offset_ns);
     if (w->nspans) qsort(w->spans, w->nspans, sizeof *w->spans, overlap_compare_spans);

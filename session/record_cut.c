@@ -42,6 +42,7 @@ static bool bears_state(unsigned type)
     case FRAME_VARIANT_DEF:
     case FRAME_CEILING:
     case FRAME_TALLY:
+    case FRAME_DUTY:
     case FRAME_EXPERIMENT:
     case FRAME_GATE:
     case FRAME_PAIR:

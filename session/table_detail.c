@@ -194,6 +194,35 @@ static void get_source(const struct table_ctx *x, uint32_t i, struct cell *c)
     cell_text(c, "%s", v.source ? v.source : "");
 }
 
+/* When the figure was refreshed last; 0 = never, or it has no time of its own. */
+static uint64_t refreshed(const struct table_ctx *x, uint32_t i)
+{
+    const struct msg_metric_def *d = metric_at(x, i);
+    const struct row *r = focus(x);
+    struct value v = best(x, i);
+    uint64_t t = 0;
+
+    if (!value_known(&v) || exact_at(x, i)) return 0;
+    if (!d) return derived[i].get == shared ? 0 : r->t_ns;
+    bool exact = row_metric_exact(x->session, r, d->key).state == VALUE_OK;
+    for (uint32_t k = 0; k < r->nmetrics; k++) {
+        const struct row_metric *rm = &r->metrics[k];
+        if (strcmp(x->session->metrics[rm->metric].key, d->key) != 0) continue;
+        uint64_t at = exact ? rm->exact_t_ns : rm->live_t_ns;
+        if (at > t) t = at;
+    }
+    return t;
+}
+
+static void get_age(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    uint64_t t = refreshed(x, i);
+    if (t)
+        cell_value(c, value_ok((double)(x->session->t_ns - t) / 1e9, NULL));
+    else
+        cell_text(c, "%s", "");
+}
+
 static void get_why(const struct table_ctx *x, uint32_t i, struct cell *c)
 {
     struct value v = best(x, i);
@@ -217,15 +246,17 @@ static const struct column columns[] = {
     {"value", "value", "", "exact where there, else steady, else an estimate (~)", 10, 1, 2, 1, 1,
      0, get_best},
     {"spread", "IQR", "", "interquartile range", 7, 3, 2, 1, 1, 0, get_spread},
-    {"n", "n", "", "samples or rounds behind it", 6, 4, 0, 1, 1, 0, get_n},
+    {"n", "n", "", "samples or rounds behind it", 6, 5, 0, 1, 1, 0, get_n},
     {"steady", "steady", "", "samples wholly inside a launch", 9, 2, 2, 1, 1, 0, get_steady},
     {"whole", "whole", "", "samples split over launches by overlap, ramp and tail included", 9, 2,
      2, 1, 1, 0, get_whole},
     {"exact", "exact", "", "counted over whole launches", 9, 2, 2, 1, 1, 0, get_exact},
     {"estimate", "estim.", "", "least squares over samples that several kernels share", 9, 3, 2, 1,
      1, 0, get_estimate},
-    {"source", "source", "", "counter source of the value", 8, 2, 0, 0, 0, 0, get_source},
-    {"state", "state", "", "reason when there is no value", 20, 3, 0, 0, 0, 1, get_why},
+    {"source", "source", "", "counter source of the value", 8, 3, 0, 0, 0, 0, get_source},
+    {"age", "age", "s", "seconds since it was refreshed: counters take turns", 5, 2, 1, 1, 0, 0,
+     get_age},
+    {"state", "state", "", "reason when there is no value", 12, 3, 0, 0, 0, 1, get_why},
     {"ncu", "name in ncu", "", "metric as ncu and CUPTI write it", 30, 6, 0, 0, 0, 0, get_ncu},
 };
 

@@ -344,6 +344,9 @@ void app_request(struct app *a, enum request r)
     case REQ_PC_WINDOW:
         engine_request(a, "pc", "a PC sampling window was asked for");
         break;
+    case REQ_DUTY:
+        duty_request(a);
+        break;
     case REQ_CEILINGS:
         engine_request(a, "ceilings", "the ceilings are measured at the next round");
         break;

@@ -118,6 +118,9 @@ void flip_answered(struct app *a, const struct msg_reply *reply);
 enum status app_command(struct app *a, const char *verb, const char *family, const char *variant,
                         uint32_t kd, bool force);
 
+/* duty.c: the next longer rest of the counters, then the shortest again. */
+void duty_request(struct app *a);
+
 /* record.c */
 void export_reports(struct app *a);
 enum status record_start(struct app *a, const char *path);

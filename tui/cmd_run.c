@@ -28,6 +28,7 @@ enum option_id {
     OPT_KD,
     OPT_BLOCKS,
     OPT_VARIANTS,
+    OPT_REST,
     OPT_SCHEDULE,
     OPT_EXACT,
     OPT_THREADS,
@@ -60,6 +61,7 @@ static const struct option run_long[] = {
     {"blocks", 1, NULL, OPT_BLOCKS},
     {"variants", 1, NULL, OPT_VARIANTS},
     {"schedule", 1, NULL, OPT_SCHEDULE},
+    {"rest", 1, NULL, OPT_REST},
     {"threads", 1, NULL, OPT_THREADS},
     {"seed", 1, NULL, OPT_SEED},
     {"context", 1, NULL, OPT_CONTEXT},
@@ -130,6 +132,9 @@ static bool take_option(struct run_options *o, int c)
         return true;
     case OPT_VARIANTS:
         o->variants = optarg;
+        return true;
+    case OPT_REST:
+        o->rest = optarg;
         return true;
     case OPT_SCHEDULE:
         o->schedule = optarg;

@@ -9,7 +9,8 @@
 
 struct run_options {
     /* passed to the engine; NULL or 0 = its own default */
-    const char *model, *prompt, *bench, *backend, *sources, *exact, *variant, *kd, *schedule, *threads;
+    const char *model, *prompt, *bench, *backend, *sources, *exact, *variant, *kd, *schedule, *rest,
+        *threads;
     const char *blocks, *variants;
     const char *seed, *context, *tokens;
     bool no_graphs, no_parity;

@@ -24,6 +24,7 @@ static bool defines(unsigned type)
     case FRAME_PARITY:
     case FRAME_VARIANT_DEF:
     case FRAME_CEILING:
+    case FRAME_DUTY:
     case FRAME_FAULT:
         return true;
     default:

@@ -76,6 +76,22 @@ static void draw_offset(struct app *a, struct area area)
                       w->offset_why);
 }
 
+/* How often PM windows come, as set and as it came out. */
+static void draw_duty(struct app *a, int y)
+{
+    const struct session *s = app_session(a);
+    char set[120] = "how often was not recorded", open[80] = "";
+
+    if (s->has_duty)
+        snprintf(set, sizeof set, "turns of %u windows of %.3g ms, then %.3g s of rest%s",
+                 s->duty.windows, (double)s->duty.window_ns / 1e6, (double)s->duty.rest_ns / 1e9,
+                 a->feed->replay ? "" : " (w sets it)");
+    if (s->t_ns)
+        snprintf(open, sizeof open, "; open %.2f%% of the time so far",
+                 100.0 * (double)s->open_ns / (double)s->t_ns);
+    canvas_printf(&a->canvas, 1, y, a->canvas.w - 2, ROLE_DIM, "PM: %s%s", set, open);
+}
+
 static void draw_window(struct app *a, struct area area)
 {
     const struct session *s = app_session(a);
@@ -91,6 +107,7 @@ static void draw_window(struct app *a, struct area area)
                       w->dropped, w->overflow ? ", overflow: not used" : "",
                       (unsigned long long)drops);
         draw_offset(a, area);
+        draw_duty(a, area.y + 2);
     } else {
         canvas_printf(&a->canvas, 1, area.y, area.w - 2, ROLE_DIM,
                       "no sampling window yet. Frames dropped: %llu", (unsigned long long)drops);
@@ -108,8 +125,8 @@ static void sources_draw(struct app *a, void *data, struct area area)
     y += list;
     if (area.h >= 14) {
         y += draw_reason(a, v, (struct area){2, y, area.w - 3, 4});
-        draw_window(a, (struct area){area.x, y, area.w, 2});
-        y += app_session(a)->last_window.window ? 2 : 1;
+        draw_window(a, (struct area){area.x, y, area.w, 3});
+        y += app_session(a)->last_window.window ? 3 : 1;
     }
     if (s->ntallies && area.y + area.h - y >= (int)s->ntallies + 6) {
         int costs = (int)s->ntallies + 2;

@@ -366,16 +366,48 @@ static void synth_scripts_are_checked(void **state)
         assert_int_equal(synth_check(bad[i]), ERR_USAGE);
 }
 
+/* Rounds of 10 ms until the n-th turn begins. */
+static unsigned rounds_to_turn(uint32_t turn)
+{
+    unsigned n = 0;
+    while (n++ < 10000 && one_round(true).turn < turn) continue;
+    return n;
+}
+
+static void a_shorter_rest_ends_one_under_way(void **state)
+{
+    (void)state;
+    struct turns_config cfg = {.pm_windows = 1, .rest_ns = 60000000000ull};
+    open_all(false, NULL, &cfg);
+    for (int i = 0; i < 50; i++) one_round(true);
+    struct turns_round r = one_round(true);
+    assert_int_equal(r.turn, 1); /* resting for a minute */
+    assert_int_equal(r.kind, TURNS_TIMED);
+    turns_set_rest(turns, 200000000);
+    unsigned soon = rounds_to_turn(2), next = rounds_to_turn(3);
+    assert_in_range(soon, 18, 24); /* 200 ms */
+    assert_in_range(next, 20, 40); /* the turn's own rounds, then 200 ms */
+    turns_set_rest(turns, 2000000000);
+    assert_in_range(rounds_to_turn(4), 200, 240);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(a_long_run_breaks_no_rule),   T(counting_waits_for_decoding),
-        T(requests_come_soon),          T(now_is_the_next_round),
-        T(windows_take_parts_in_turn),  T(parts_wait_for_decoding),
-        T(refused_pm_leaves_activity),  T(busy_counters_are_tried_again),
-        T(nothing_at_all_is_all_timed), T(synth_joins),
-        T(synth_is_deterministic),      T(synth_plays_faults),
+        T(a_long_run_breaks_no_rule),
+        T(a_shorter_rest_ends_one_under_way),
+        T(counting_waits_for_decoding),
+        T(requests_come_soon),
+        T(now_is_the_next_round),
+        T(windows_take_parts_in_turn),
+        T(parts_wait_for_decoding),
+        T(refused_pm_leaves_activity),
+        T(busy_counters_are_tried_again),
+        T(nothing_at_all_is_all_timed),
+        T(synth_joins),
+        T(synth_is_deterministic),
+        T(synth_plays_faults),
         T(synth_scripts_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
