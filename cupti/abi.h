@@ -120,7 +120,8 @@ struct CUPTI_PACKED cupti_kernel_record {
     uint32_t graph;
 };
 
-/* CUpti_ActivityOverhead3. `data` is the reader's to free, where there is any. */
+/* CUpti_ActivityOverhead3. `data` is the reader's to free, for the kind that has some. */
+enum { CUPTI_OVERHEAD_COMMANDS_FULL = 6 << 16 };
 struct CUPTI_PACKED cupti_overhead_record {
     int kind;
     int overhead; /* what it was: buffer flush, instrumentation, lazy loading... */

@@ -148,8 +148,7 @@ static void take_overhead(struct activity *a, struct cupti_overhead_record *o)
 {
     a->overheads++;
     if (o->start && o->end > o->start) a->overhead_ns += o->end - o->start;
-    free(o->data); /* ours to free, says CUPTI; NULL for most */
-    o->data = NULL;
+    if (o->overhead == CUPTI_OVERHEAD_COMMANDS_FULL) free(o->data); /* set for that kind alone */
 }
 
 static void read_buffer(struct activity *a, uint8_t *bytes, size_t valid)

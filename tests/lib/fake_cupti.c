@@ -146,10 +146,10 @@ static size_t put_overheads(uint8_t *b, size_t size)
     size_t n = fake_state.overhead_on ? (size_t)fake_scripted("overheads", 0) : 0;
     for (size_t i = 0; i < n && (i + 1) * sizeof fake_state.rec[0] <= size; i++) {
         struct cupti_overhead_record o = {.kind = CUPTI_KIND_OVERHEAD,
-                                          .overhead = 1 << 16,
+                                          .overhead = i ? CUPTI_OVERHEAD_COMMANDS_FULL : 1 << 16,
                                           .start = fake_state.clock,
                                           .end = i ? fake_state.clock + 2000 : 0,
-                                          .data = malloc(16)};
+                                          .data = i ? malloc(16) : (void *)&fake_state};
         memcpy(b + i * sizeof fake_state.rec[0], &o, sizeof o);
     }
     return n;
