@@ -20,6 +20,13 @@ const struct report_ops *report_find(const char *ext)
     return NULL;
 }
 
+bool report_shows_census(const struct session *s, uint32_t i)
+{
+    bool ran = s->nrows == 0;
+    for (uint32_t r = 0; r < s->nrows && !ran; r++) ran = s->rows[r].def.kernel == i;
+    return ran && s->kernels[i].has_census;
+}
+
 static enum status write_file(int fd, const char *path, const struct buf *b)
 {
     size_t at = 0;

@@ -301,7 +301,7 @@ static enum status put_kernels(const struct session *s, struct buf *out)
         const struct kernel *k = &s->kernels[i];
         struct table_query q = {.kernel = i, .row = TABLE_NONE, .other = TABLE_NONE};
         char title[160];
-        if (!k->has_census) continue;
+        if (!report_shows_census(s, i)) continue;
         snprintf(title, sizeof title, "%s: %u instructions, %u registers", k->def.name,
                  k->census.total, k->def.regs);
         st = section(s, out, "census", &q, title, 3, true);

@@ -224,7 +224,7 @@ static enum status put_censuses(const struct session *s, struct buf *out)
         const struct kernel *k = &s->kernels[i];
         struct table_query q = {.kernel = i, .row = TABLE_NONE, .other = TABLE_NONE};
         char title[160];
-        if (!k->has_census) continue;
+        if (!report_shows_census(s, i)) continue;
         snprintf(title, sizeof title,
                  "census of %s: %u instructions, %u registers, %u bytes shared, %u bytes spilled",
                  k->def.name, k->census.total, k->def.regs, k->def.smem_static, k->def.spill);
@@ -285,23 +285,31 @@ static enum status put_experiments(const struct session *s, struct buf *out)
     return st;
 }
 
-static enum status write_md(const struct session *s, struct buf *out)
+/* The run of an engine. */
+static enum status put_run(const struct session *s, struct buf *out)
 {
     static const char *const first[] = {"generations", "flips", "rows"};
+    static const char *const then[] = {"regime", "ceilings", "variants", "parity"};
+    enum status st = section(s, out, "sources", NULL, NULL);
+
+    if (st == OK && s->ntallies) st = section(s, out, "costs", NULL, NULL);
+    for (unsigned i = 0; i < sizeof first / sizeof *first && st == OK; i++)
+        st = section(s, out, first[i], NULL, NULL);
+    if (st == OK) st = put_reasons(s, out);
+    for (unsigned i = 0; i < sizeof then / sizeof *then && st == OK; i++)
+        st = section(s, out, then[i], NULL, NULL);
+    return st;
+}
+
+static enum status write_md(const struct session *s, struct buf *out)
+{
+    bool experiments_alone = s->nexperiments && !s->nkernels && !s->ngenerations;
     enum status st = OK;
 
     put_about(s, out);
     put_length(s, out);
     if (s->nexperiments) st = put_experiments(s, out);
-    if (st == OK) st = section(s, out, "sources", NULL, NULL);
-    if (st == OK && s->ntallies) st = section(s, out, "costs", NULL, NULL);
-    for (unsigned i = 0; i < sizeof first / sizeof *first && st == OK; i++)
-        st = section(s, out, first[i], NULL, NULL);
-    if (st == OK) st = put_reasons(s, out);
-    if (st == OK) st = section(s, out, "regime", NULL, NULL);
-    if (st == OK) st = section(s, out, "ceilings", NULL, NULL);
-    if (st == OK) st = section(s, out, "variants", NULL, NULL);
-    if (st == OK) st = section(s, out, "parity", NULL, NULL);
+    if (st == OK && !experiments_alone) st = put_run(s, out);
     if (st == OK) st = put_stalls(s, out);
     if (st == OK) st = put_censuses(s, out);
     if (st == OK) st = section(s, out, "metrics", NULL, NULL);

@@ -189,6 +189,7 @@ S
               printf "%s,%s,%d,%d,%d,%d,%.3g,%.3g\n", v, hash[v], shapes[v], count[v, "ok"], count[v, "refused"], bad, nmse[v], worst[v] } }' |
         sort >"$raw/checks"
     { echo "kernel,code_hash,shapes,sound,refused,bad,nmse,worst"; cat "$raw/checks"; } >"$out/checks.csv"
+    cat "$raw"/check.*.json | gzip -9 >"$out/kcheck.jsonl.gz" # every shape, as kcheck --json said it
     bad=$(awk -F, '{s += $6} END {print s + 0}' "$raw/checks")
     [ -s "$raw/checks" ] && [ "$bad" -eq 0 ]
     judge $? "check: $(wc -l <"$raw/checks") kernels, $(awk -F, '{s += $4} END {print s + 0}' "$raw/checks") shapes sound, $(awk -F, '{s += $5} END {print s + 0}' "$raw/checks") refused, $bad bad"
