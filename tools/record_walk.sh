@@ -12,7 +12,7 @@ shift
 [ $# -eq 0 ] || shift
 [ $# -gt 0 ] || set -- --model synth:llama3-8b --bench pp512,tg4
 rungs=${RUNGS:-mmq_r1:8 narrow_prefold:8 narrow:8 wide_lds:8 wide_prefold:8 wide:8 wide_32x64:8 wide_serial:8 wide_split:8
-    nb_rolled:8 nb:8 nb_swar:8 nb_qmajor:8 nb_pad:8 hopper_sync:8 hopper_ring:8 hopper_pair:8 hopper_even:8 hopper_n256:8}
+    nb_rolled:8 nb:8 nb_swar:8 nb_qmajor:8 nb_pad:8 nb_pad_a:8 hopper_sync:8 hopper_ring:8 hopper_pair:8 hopper_even:8 hopper_n256:8}
 bin=${B:-build}/sasstop
 script=$(mktemp)
 trap 'rm -f "$script"' EXIT

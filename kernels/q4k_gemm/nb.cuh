@@ -4,10 +4,10 @@
  *
  * A rung is a struct that derives from `knobs` and replaces one member. With rows of nibbles 128
  * bytes apart the eight rows of a fragment start on the same bank, with 144 on eight different
- * ones. With the loop over staged chunks unrolled, the two chunks that share a word of nibbles
- * stand in one basic block and the compiler reads each word once. Per warp and super-block that is
- * LDS.32 16 (words), LDS.64 32 (scales of tokens r, r + 8), LDS.128 16 (two {dsv, dmv} per 8 rows),
- * LDSM.x4 32, IMMA 64.
+ * ones; rows of activations 32 bytes apart meet each bank twice, 48 once. With the loop over staged
+ * chunks unrolled, the two chunks that share a word of nibbles stand in one basic block and the
+ * compiler reads each word once. Per warp and super-block that is LDS.32 16 (words), LDS.64 32
+ * (scales of tokens r, r + 8), LDS.128 16 (two {dsv, dmv} per 8 rows), LDSM.x4 32, IMMA 64.
  */
 #ifndef KERNELS_Q4K_GEMM_NB_CUH
 #define KERNELS_Q4K_GEMM_NB_CUH
@@ -25,7 +25,6 @@ enum { TOKENS = 64, ROWS = 128 };
  * nibbles. */
 enum {
     SDS_CHUNK = ROWS * 8,
-    QA_CHUNK = TOKENS * 32,
     SDA_CHUNK = TOKENS / 2 * 8, /* {da f16, da f16, sa i16, sa i16} of tokens r and r + 8 */
 };
 
@@ -45,9 +44,15 @@ template <int STRIDE> __device__ __forceinline__ void stage_b(const args &g, int
 /* What a rung of this body replaces. */
 struct knobs {
     enum { STRIDE = 128 };             /* bytes from row to row of nibbles */
+    enum { A_STRIDE = 32 };            /* bytes from token to token of a chunk of activations */
     static const bool UNROLL = true;   /* the loop over staged chunks */
     static const bool CARRY = false;   /* even chunks hand their words' high nibbles on */
     static const bool Q_MAJOR = false; /* a token pair's scales of all chunks side by side */
+};
+
+/* Bytes of a staged chunk of activations. */
+template <class K> struct a_chunk {
+    enum { BYTES = TOKENS * K::A_STRIDE };
 };
 
 /* What one chunk leaves for the next one. */
@@ -108,8 +113,8 @@ __device__ __forceinline__ void chunk_step(float (&sum)[32], carried &carry, int
                                            int j0w, int lane)
 {
     const uint8_t *sds = smem + ROWS * K::STRIDE + c * SDS_CHUNK;
-    const uint8_t *qa = smem + ROWS * K::STRIDE + KD * SDS_CHUNK + c * QA_CHUNK;
-    const uint8_t *sda = smem + ROWS * K::STRIDE + KD * (SDS_CHUNK + QA_CHUNK);
+    const uint8_t *qa = smem + ROWS * K::STRIDE + KD * SDS_CHUNK + c * a_chunk<K>::BYTES;
+    const uint8_t *sda = smem + ROWS * K::STRIDE + KD * (SDS_CHUNK + a_chunk<K>::BYTES);
     uint32_t b[2][2];
     float4 s[2];
     /* sub0 is even: written so that the compiler sees the parity. */
@@ -123,7 +128,8 @@ __device__ __forceinline__ void chunk_step(float (&sum)[32], carried &carry, int
 #pragma unroll
     for (int h = 0; h < 4; h++) {
         uint32_t a[4];
-        ldmatrix_x4(a, qa + (h * 16 + (lane & 7) + ((lane >> 3) & 1) * 8) * 32 + (lane >> 4) * 16);
+        ldmatrix_x4(a, qa + (h * 16 + (lane & 7) + ((lane >> 3) & 1) * 8) * K::A_STRIDE +
+                           (lane >> 4) * 16);
         const uint2 t = token_scales<KD, K>(sda, carry, c, h, lane);
         const float da[2] = {half_bits(t.x & 0xffffu), half_bits(t.x >> 16)};
         const float dma[2] = {da[0] * (float)(int16_t)(t.y & 0xffffu),
@@ -146,18 +152,19 @@ __device__ __forceinline__ void chunk_step(float (&sum)[32], carried &carry, int
 template <int KD, class K>
 __device__ __forceinline__ void stage(const args &g, int token0, int row0, int sb, int sub0)
 {
-    uint8_t *sds = smem + ROWS * K::STRIDE, *qa = sds + KD * SDS_CHUNK, *sda = qa + KD * QA_CHUNK;
+    uint8_t *sds = smem + ROWS * K::STRIDE, *qa = sds + KD * SDS_CHUNK,
+            *sda = qa + KD * a_chunk<K>::BYTES;
     if (sub0 == 0) stage_b<K::STRIDE>(g, row0, sb);
     stage_scales<KD>(g, (float2 *)sds, row0, sb, sub0);
-    stage_a<KD, TOKENS>(g, qa, token0, sb * CHUNKS + sub0,
-                        [&](int c, int token, uint32_t da_bits, int32_t sa) {
-                            /* |sa| <= 32 * 127 fits 16 bits. */
-                            const int slot = (token >> 4) * 8 + (token & 7);
-                            uint16_t *pair = (uint16_t *)(sda + c * SDA_CHUNK) + slot * 4;
-                            if (K::Q_MAJOR) pair = (uint16_t *)sda + (slot * KD + c) * 4;
-                            pair[token >> 3 & 1] = (uint16_t)da_bits;
-                            pair[2 + (token >> 3 & 1)] = (uint16_t)sa;
-                        });
+    stage_a<KD, TOKENS, K::A_STRIDE>(
+        g, qa, token0, sb * CHUNKS + sub0, [&](int c, int token, uint32_t da_bits, int32_t sa) {
+            /* |sa| <= 32 * 127 fits 16 bits. */
+            const int slot = (token >> 4) * 8 + (token & 7);
+            uint16_t *pair = (uint16_t *)(sda + c * SDA_CHUNK) + slot * 4;
+            if (K::Q_MAJOR) pair = (uint16_t *)sda + (slot * KD + c) * 4;
+            pair[token >> 3 & 1] = (uint16_t)da_bits;
+            pair[2 + (token >> 3 & 1)] = (uint16_t)sa;
+        });
 }
 
 template <int KD, class K> __device__ __forceinline__ void body(const args g)
@@ -195,7 +202,7 @@ template <int KD, class K> __device__ __forceinline__ void body(const args g)
 #define NB_BUFFERS(KD, K)                                                                          \
     .n_buffers = 4, .buffers = {{"b_nibbles", q4k::nb::ROWS * K::STRIDE},                          \
                                 {"b_scales", (KD)*q4k::nb::SDS_CHUNK},                             \
-                                {"a_int8", (KD)*q4k::nb::QA_CHUNK},                                \
+                                {"a_int8", (KD)*q4k::nb::a_chunk<K>::BYTES},                       \
                                 {"a_scales", (KD)*q4k::nb::SDA_CHUNK}}
 
 /* A kernel and its descriptor. STEP, PARENT, VERDICT, NOTE: texts. */

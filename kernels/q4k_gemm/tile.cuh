@@ -126,10 +126,10 @@ __device__ __forceinline__ float half_bits(uint32_t bits)
     return __half2float(__ushort_as_half((unsigned short)bits));
 }
 
-/* Stages KD chunks of TOKENS activations: values to qa[chunk][token][32], then put(chunk, token,
- * whole chunk) for the rest. A warp takes 8 tokens x 4 chunks at a time: 160 contiguous bytes of a
- * token per load, 8 token rows per store. */
-template <int KD, int TOKENS, class Put>
+/* Stages KD chunks of TOKENS activations: values to qa[chunk][token][32], rows STRIDE bytes apart,
+ * then put(chunk, token, whole chunk) for the rest. A warp takes 8 tokens x 4 chunks at a time: 160
+ * contiguous bytes of a token per load, 8 token rows per store. */
+template <int KD, int TOKENS, int STRIDE = 32, class Put>
 __device__ __forceinline__ void stage_a_chunks(const args &g, uint8_t *qa, int token0, int chunk0,
                                                Put put)
 {
@@ -142,7 +142,7 @@ __device__ __forceinline__ void stage_a_chunks(const args &g, uint8_t *qa, int t
         for (int j = 0; j < KD / 4; j++) {
             const int c = j * 4 + (lane >> 3);
             const chunk v = load_chunk(p + j * 4 * CHUNK_BYTES);
-            uint4 *dst = (uint4 *)(qa + (c * TOKENS + token) * 32);
+            uint4 *dst = (uint4 *)(qa + (c * TOKENS + token) * STRIDE);
             dst[0] = make_uint4(v.q[0], v.q[1], v.q[2], v.q[3]);
             dst[1] = make_uint4(v.q[4], v.q[5], v.q[6], v.q[7]);
             put(c, token, v);
@@ -151,12 +151,12 @@ __device__ __forceinline__ void stage_a_chunks(const args &g, uint8_t *qa, int t
 }
 
 /* The same with put(chunk, token, da bits, sa). */
-template <int KD, int TOKENS, class Put>
+template <int KD, int TOKENS, int STRIDE = 32, class Put>
 __device__ __forceinline__ void stage_a(const args &g, uint8_t *qa, int token0, int chunk0, Put put)
 {
-    stage_a_chunks<KD, TOKENS>(g, qa, token0, chunk0, [&](int c, int token, const chunk &v) {
-        put(c, token, v.da_bits, v.sa);
-    });
+    stage_a_chunks<KD, TOKENS, STRIDE>(
+        g, qa, token0, chunk0,
+        [&](int c, int token, const chunk &v) { put(c, token, v.da_bits, v.sa); });
 }
 
 /* Stages {dsv, dmv} of KD sub-blocks from `sub0` on for ROWS rows: sds[sub][row]. Two threads a

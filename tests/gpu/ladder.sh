@@ -76,10 +76,12 @@ nb_qmajor nb 8 1
 nb_qmajor nb 8 2
 nb_pad nb 8 1
 nb_pad nb 8 2
+nb_pad_a nb_pad 8 1
+nb_pad_a nb_pad 8 2
 S
     n=$(awk -F, 'NR > 1 && /,ok,/' "$out/steps.csv" | wc -l)
-    [ "$n" -eq 17 ]
-    judge $? "steps: $n of 17 timed $(tail -1 "$raw/steps.err" 2>/dev/null)"
+    [ "$n" -eq 19 ]
+    judge $? "steps: $n of 19 timed $(tail -1 "$raw/steps.err" 2>/dev/null)"
     lap steps
 fi
 

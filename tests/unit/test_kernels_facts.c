@@ -292,7 +292,7 @@ static void shared_memory_is_what_the_ladder_says(void **state)
         {"wide_split_kd8", 98304},   {"wide_preb_kd8", 98304},  {"wide_r7_kd4", 98304},
         {"wide_r7_kd8", 139264},     {"wide_xtile_kd4", 94208}, {"wide_jtile_kd4", 77824},
         {"wide_cpasync_kd4", 94208}, {"nb_kd8", 43008},         {"nb_pad_kd8", 45056},
-        {"nb_qmajor_kd8", 43008},
+        {"nb_pad_a_kd8", 53248},     {"nb_qmajor_kd8", 43008},
     };
     (void)state;
     struct registry *r = open_arch("90a");
