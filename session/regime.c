@@ -55,8 +55,8 @@ static void put_roofline(const struct regime_in *in, bool counted, struct regime
     n = snprintf(out->roofline, sizeof out->roofline, "%sop/s",
                  tera(out->rate.v, rate, sizeof rate));
     if (value_known(&out->intensity))
-        n += snprintf(out->roofline + n, sizeof out->roofline - (size_t)n, " at %.3g op/B%s",
-                      out->intensity.v, by);
+        n += snprintf(out->roofline + n, sizeof out->roofline - (size_t)n, " at %.*f op/B%s",
+                      out->intensity.v < 100 ? 1 : 0, out->intensity.v, by);
     if (out->roof.state != VALUE_OK) {
         snprintf(out->roofline + n, sizeof out->roofline - (size_t)n, "; roof: %s", out->roof.why);
         return;

@@ -312,6 +312,16 @@ static void get_share_delta(const struct table_ctx *x, uint32_t i, struct cell *
         cell_value(c, value_ok(a.value.v - b.value.v, a.value.source));
 }
 
+static void get_stall_age(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    const struct kernel_stalls *ks = own_stalls(x);
+    (void)i;
+    if (ks && ks->t_ns)
+        cell_value(c, value_ok((double)(x->session->t_ns - ks->t_ns) / 1e9, ks->source));
+    else
+        cell_text(c, "%s", "");
+}
+
 static const struct column stall_columns[] = {
     {"reason", "stall reason", "", "why a warp did not issue; selected = it did", 22, 1, 0, 0, 0, 1,
      get_reason},
@@ -321,6 +331,8 @@ static const struct column stall_columns[] = {
     {"samples", "samples", "", "", 9, 3, 0, 1, 1, 0, get_samples},
     {"other", "other", "%", "share in the other one", 6, 3, 1, 1, 0, 0, get_other_share},
     {"delta", "delta", "%", "share minus the other's", 6, 3, 1, 1, 0, 0, get_share_delta},
+    {"age", "age", "s", "seconds since the last window that saw it", 5, 3, 1, 1, 0, 0,
+     get_stall_age},
 };
 
 const struct table_def table_stalls = {

@@ -202,12 +202,14 @@ static uint64_t refreshed(const struct table_ctx *x, uint32_t i)
     struct value v = best(x, i);
     uint64_t t = 0;
 
-    if (!value_known(&v) || exact_at(x, i)) return 0;
-    if (!d) return derived[i].get == shared ? 0 : r->t_ns;
-    bool exact = row_metric_exact(x->session, r, d->key).state == VALUE_OK;
+    const struct exact_derived *e = exact_at(x, i);
+    if (!value_known(&v)) return 0;
+    const char *key = e ? e->needs : d ? d->key : NULL;
+    if (!key) return derived[i].get == shared ? 0 : r->t_ns;
+    bool exact = row_metric_exact(x->session, r, key).state == VALUE_OK;
     for (uint32_t k = 0; k < r->nmetrics; k++) {
         const struct row_metric *rm = &r->metrics[k];
-        if (strcmp(x->session->metrics[rm->metric].key, d->key) != 0) continue;
+        if (strcmp(x->session->metrics[rm->metric].key, key) != 0) continue;
         uint64_t at = exact ? rm->exact_t_ns : rm->live_t_ns;
         if (at > t) t = at;
     }

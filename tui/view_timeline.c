@@ -377,9 +377,9 @@ static void draw_header(struct app *a, const struct stretch *x, int y, int w)
         canvas_text(c, n, y, w - n - 1, ROLE_WARN, ": NOT USED, no clock offset or an overflow");
     else if (n + 20 < w)
         canvas_printf(c, n, y, w - n - 1, ROLE_DIM,
-                      ": %.2f ms, %u samples of %u us, %.3g us/column",
+                      ": %.2f ms, %u samples of %u us, %.*f us/column",
                       (double)(x->end - x->start) / 1e6, x->w->nsamples,
-                      (x->w->period_ns + 500) / 1000, x->column / 1e3);
+                      (x->w->period_ns + 500) / 1000, x->column < 100000 ? 1 : 0, x->column / 1e3);
 }
 
 /* Every metric of the window at the cursor; a figure stays beside its name. */

@@ -153,7 +153,7 @@ static void the_roof_is_the_lower_of_two(void **state)
     regime_of(&in, &r);
     assert_int_equal(r.roof.state, VALUE_UNAVAILABLE);
     assert_string_equal(r.roofline,
-                        "120 Top/s at 1e+03 op/B at least traffic; roof: not measured (c "
+                        "120 Top/s at 1000 op/B at least traffic; roof: not measured (c "
                         "measures it)");
     in.least_bytes = 0;
     regime_of(&in, &r);
