@@ -459,4 +459,6 @@ struct cupti_crc_params {
     uint64_t crc;
 };
 
+#include "cupti/abi_sass.h"
+
 #endif

@@ -16,7 +16,7 @@
 static const struct counter_source_ops *const real_ops[COUNTER_ROLES] = {
     [COUNTER_EVENTS] = &counter_events_ops, [COUNTER_ACTIVITY] = &counter_activity_ops,
     [COUNTER_PM] = &counter_pm_ops,         [COUNTER_PC] = &counter_pc_ops,
-    [COUNTER_RANGE] = &counter_range_ops,
+    [COUNTER_RANGE] = &counter_range_ops,   [COUNTER_EXEC] = &counter_sassexec_ops,
 };
 
 const char *counter_role_name(enum counter_role role)

@@ -8,8 +8,8 @@
  *
  * Life of a source:   counter_open -> probe -> configure -> { arm -> { start -> stop -> poll* }*
  * -> disarm }* -> close. "Armed" = the hardware is claimed (CUPTI enabled); "started" = a window is
- * open. pm and pc can't both be armed (CUPTI answers 26 and the object stays dead), nor range with
- * either: cupti/turns.c keeps that order.
+ * open. pm and pc can't both be armed (CUPTI answers 26 and the object stays dead), nor range or
+ * sassexec with either, nor sassexec with kernel activity on: cupti/turns.c keeps that order.
  *
  * Threads. "Launching thread" = the one that launches kernels, its CUDA context current, with the
  * stream drained wherever arm, start, stop or disarm are called; "decode thread" = any one other
@@ -21,6 +21,7 @@
  *   pm         launching                 either        either        -           decode
  *   pc         launching                 LAUNCHING     LAUNCHING     -           launching
  *   range      launching                 launching     launching     launching   -
+ *   sassexec   launching                 launching     launching     launching   -
  *   synth      as the role it plays
  *
  * PC sampling's start from another thread while kernels are being launched never returned (H200,
@@ -51,6 +52,7 @@ enum counter_role {
     COUNTER_PM,
     COUNTER_PC,
     COUNTER_RANGE,
+    COUNTER_EXEC,
     COUNTER_ROLES,
 };
 
@@ -101,15 +103,28 @@ struct counter_pc {
     const struct counter_stall *stalls;
 };
 
+/* How often one instruction of one chosen launch was executed. */
+struct counter_executed {
+    uint64_t tag;
+    const char *function; /* symbol name */
+    uint32_t cubin_crc;   /* see pc_cubin_crc() */
+    uint64_t pc;          /* byte offset inside the function */
+    uint64_t inst;        /* by a warp */
+    uint64_t threads;     /* inst times the threads that were active; COUNTER_UNKNOWN */
+    uint64_t pred_on;     /* of those, with the guard true; COUNTER_UNKNOWN */
+};
+#define COUNTER_UNKNOWN UINT64_MAX /* the chip doesn't count it: not 0 */
+
 /* What a window held and what it lost. Sent once a window, also when nothing was lost. */
 struct counter_window {
     enum counter_role role;
     uint32_t window;
     uint64_t start_ns, end_ns; /* host clock around start and stop */
-    uint64_t items;            /* spans, samples, PC samples, ranges */
+    uint64_t items;            /* spans, samples, PC samples, ranges, counted instructions */
     uint64_t dropped;          /* lost by hardware or buffers */
     uint64_t invalid;          /* records without usable timestamps: not used */
-    uint64_t other;     /* pc: samples of code that is not the user's; pm: first samples cut */
+    uint64_t other;     /* pc: samples of code that is not the user's; pm: first samples cut;
+                         * sassexec: records of functions that were not chosen */
     uint64_t reported;  /* pc: total samples as CUPTI counts them, to compare with items */
     bool overflow;      /* the hardware buffer ran over: the window's figures would lie */
     uint64_t decode_ns; /* host time spent on reading the data */
@@ -139,6 +154,7 @@ struct counter_sink {
     void (*pm)(void *user, const struct counter_pm_sample *s);
     void (*exact)(void *user, const struct counter_exact *e);
     void (*pc)(void *user, const struct counter_pc *p);
+    void (*executed)(void *user, const struct counter_executed *x);
     void (*window)(void *user, const struct counter_window *w);
     void (*state)(void *user, const struct counter_state *s); /* on every change */
 };
@@ -161,7 +177,8 @@ struct counter_env {
 struct counter_launch {
     uint64_t tag;
     const char *kernel;
-    bool chosen;         /* range: counted, from the pass's start to the first that isn't */
+    bool chosen;         /* range: counted, from the pass's start to the first that isn't;
+                          * sassexec: this launch alone is counted */
     double macs;         /* synth: how long it should take; 0 = unknown */
     uint64_t virtual_ns; /* synth: when it starts; turns_launch_begin() fills it in */
 };
@@ -179,6 +196,7 @@ struct counter_config {
     uint32_t pc_max_pcs;     /* PCs of one read: 4096 */
     unsigned range_sets;     /* METRIC_SET_*: METRIC_SET_LIVE */
     uint32_t range_max;      /* launches of one pass that are counted: 256, at most 2,000 */
+    uint32_t exec_insns;     /* instructions of one counted launch: 65,536, at most 262,144 */
     uint32_t spans_max;      /* launches held for one window: 65,536 */
     bool activity_keep;      /* leave the activity kind on between windows */
 };
@@ -239,7 +257,7 @@ enum status counter_poll(struct counter_source *src);
 bool counter_busy(struct counter_source *src);          /* a start would give ERR_AGAIN */
 enum status counter_disarm(struct counter_source *src); /* ERR_AGAIN: still armed, poll first */
 
-/* "events", "activity", "pm", "pc", "range"; "?" for a number that is no role. */
+/* "events", "activity", "pm", "pc", "range", "sassexec"; "?" for a number that is no role. */
 const char *counter_role_name(enum counter_role role);
 const char *
 counter_health_name(enum counter_health h); /* "off", "ready", "unavailable", "failed" */

@@ -19,6 +19,8 @@ enum {
     PC_MAX_PCS_LIMIT = 1 << 17,
     RANGE_MAX = 256,
     RANGE_MAX_LIMIT = 2000,
+    EXEC_INSNS = 1 << 16,
+    EXEC_INSNS_LIMIT = 1 << 18,
     SPANS_MAX = 1 << 16,
     SPANS_MAX_LIMIT = 1 << 20,
 };
@@ -28,6 +30,7 @@ extern const struct counter_source_ops counter_activity_ops;
 extern const struct counter_source_ops counter_pm_ops;
 extern const struct counter_source_ops counter_pc_ops;
 extern const struct counter_source_ops counter_range_ops;
+extern const struct counter_source_ops counter_sassexec_ops;
 extern const struct counter_source_ops counter_synth_ops[COUNTER_ROLES];
 
 /* `wish`, or `dflt` when it is 0, held between lo and hi. */

@@ -197,7 +197,8 @@ static enum status start(struct counter_source *src)
 static void launch_begin(struct counter_source *src, const struct counter_launch *l)
 {
     struct synth *s = (struct synth *)src;
-    if (src->state.role == COUNTER_RANGE && !l->chosen) return;
+    bool some = src->state.role == COUNTER_RANGE || src->state.role == COUNTER_EXEC;
+    if (some && !l->chosen) return;
     uint64_t start = l->virtual_ns ? l->virtual_ns : s->now + SYNTH_GAP_NS;
     s->now = start + synth_duration_ns(l->kernel, l->macs, src->env.seed);
     if (s->notes.n == 0) s->w.start_ns = start - SYNTH_GAP_NS;
@@ -320,6 +321,14 @@ static void stalls(struct synth *s)
     s->w.reported = s->w.items;
 }
 
+/* Of METRIC_INST, and the sum of all executed counts. */
+static double instructions(const struct synth *s, const struct counter_span *p)
+{
+    double cycles = (double)(p->end_ns - p->start_ns) * 1.7;
+    double u = unit(hash(p->kernel, s->src.env.seed ^ (METRIC_INST * 31u)));
+    return floor(cycles * SYNTH_SMS * (0.3 + 2 * u));
+}
+
 static double exact_value(const struct synth *s, const struct metric *m,
                           const struct counter_span *p)
 {
@@ -333,7 +342,7 @@ static double exact_value(const struct synth *s, const struct metric *m,
     case METRIC_CYCLES_ACTIVE:
         return floor(cycles * (0.8 + 0.19 * u));
     case METRIC_INST:
-        return floor(cycles * SYNTH_SMS * (0.3 + 2 * u));
+        return instructions(s, p);
     case METRIC_THREAD_INST:
         return floor(cycles * SYNTH_SMS * (0.3 + 2 * u) * 32);
     case METRIC_SM_LAUNCH:
@@ -368,6 +377,30 @@ static void exacts(struct synth *s)
     }
 }
 
+/* Every eighth instruction or so never runs; the last one takes what is left of the sum. */
+static void executed(struct synth *s)
+{
+    enum { PCS = 24 };
+    for (size_t i = 0; i < s->notes.n; i++) {
+        struct counter_span p = span_of(s, i);
+        uint64_t left = (uint64_t)instructions(s, &p);
+        for (unsigned pc = 0; pc < PCS; pc++) {
+            uint64_t h = hash(p.kernel, s->src.env.seed ^ (pc * 193u));
+            uint64_t inst = pc + 1 == PCS ? left : h % 8 ? left / (PCS / 2) / (1 + h % 3) : 0;
+            left -= inst;
+            if (lost(s, pc, PCS)) continue;
+            struct counter_executed x = {.tag = p.tag,
+                                         .function = p.kernel,
+                                         .pc = pc * 16,
+                                         .inst = inst,
+                                         .threads = inst * (32 - h / 8 % 4),
+                                         .pred_on = inst * (24 - h / 32 % 8)};
+            s->w.items++;
+            if (s->src.env.sink.executed) s->src.env.sink.executed(s->src.env.sink.user, &x);
+        }
+    }
+}
+
 static enum status finish(struct synth *s)
 {
     s->w.overflow = faulty(s, OVERFLOW_, s->w.window);
@@ -380,6 +413,9 @@ static enum status finish(struct synth *s)
         break;
     case COUNTER_RANGE:
         exacts(s);
+        break;
+    case COUNTER_EXEC:
+        executed(s);
         break;
     default:
         spans(s);
@@ -450,5 +486,5 @@ static void close_(struct counter_source *src)
 
 const struct counter_source_ops counter_synth_ops[COUNTER_ROLES] = {
     OPS(COUNTER_EVENTS), OPS(COUNTER_ACTIVITY), OPS(COUNTER_PM),
-    OPS(COUNTER_PC),     OPS(COUNTER_RANGE),
+    OPS(COUNTER_PC),     OPS(COUNTER_RANGE),    OPS(COUNTER_EXEC),
 };

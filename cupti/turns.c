@@ -1,9 +1,9 @@
 /*
  * The schedule of rounds (see turns.h).
  *
- * Invariant: at most one of pm, pc, range is armed. Every step that arms one goes through clear(),
- * which disarms the others and says "not yet" while pm is being decoded; the round is then a timed
- * one.
+ * Invariant: at most one of pm, pc, range, sassexec is armed. Every step that arms one goes through
+ * clear(), which disarms the others and says "not yet" while pm is being decoded; the round is then
+ * a timed one.
  */
 #include "cupti/turns.h"
 
@@ -37,7 +37,7 @@ struct turns {
     unsigned spans_rounds, part; /* so far; the part that this round's pm window is for */
     bool window;                 /* it is open, or waits for its part */
     unsigned pass;
-    bool pc_due, range_due, resting, paused;
+    bool pc_due, range_due, exec_due, resting, paused;
     bool now_due, range_kept; /* a range pass before all else; whether another is due after it */
     uint64_t rest_until, pc_since;
     uint64_t virtual_ns;
@@ -58,6 +58,10 @@ static const char *const action_names[TURNS_ACTIONS] = {
     [TURNS_RANGE_START] = "range start",
     [TURNS_RANGE_STOP] = "range stop",
     [TURNS_RANGE_DISARM] = "range disarm",
+    [TURNS_EXEC_ARM] = "sassexec arm",
+    [TURNS_EXEC_START] = "sassexec start",
+    [TURNS_EXEC_STOP] = "sassexec stop",
+    [TURNS_EXEC_DISARM] = "sassexec disarm",
 };
 
 const char *turns_action_name(enum turns_action a)
@@ -115,7 +119,8 @@ static bool clear(struct turns *t, enum counter_role keep)
         enum turns_action action;
     } order[] = {{COUNTER_PM, TURNS_PM_DISARM},
                  {COUNTER_PC, TURNS_PC_DISARM},
-                 {COUNTER_RANGE, TURNS_RANGE_DISARM}};
+                 {COUNTER_RANGE, TURNS_RANGE_DISARM},
+                 {COUNTER_EXEC, TURNS_EXEC_DISARM}};
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
         if (order[i].role == keep || !armed(t, order[i].role)) continue;
         if (act(t, order[i].action, counter_disarm, order[i].role) == ERR_AGAIN) return false;
@@ -225,6 +230,25 @@ static bool begin_now(struct turns *t)
     return open;
 }
 
+/* Kernel activity beside it hung on other chips: it is off whenever nothing is started, and
+ * disarmed all the same, so that no kind is left on by a source that keeps it between windows. */
+static bool begin_exec(struct turns *t)
+{
+    const struct counter_source *s = t->src[COUNTER_EXEC];
+    bool can = s && s->state.health != COUNTER_UNAVAILABLE && s->state.health != COUNTER_OFF;
+    if (can && !clear(t, COUNTER_EXEC)) return false;
+    t->exec_due = false;
+    if (!can) return false; /* one that failed is tried again at once: somebody asked */
+    if (armed(t, COUNTER_ACTIVITY)) counter_disarm(t->src[COUNTER_ACTIVITY]);
+    if (!ready(t, COUNTER_EXEC, TURNS_EXEC_ARM)) return false;
+    if (act(t, TURNS_EXEC_START, counter_start, COUNTER_EXEC) != OK) {
+        act(t, TURNS_EXEC_DISARM, counter_disarm, COUNTER_EXEC);
+        return false;
+    }
+    t->open = TURNS_EXEC;
+    return true;
+}
+
 static bool due(unsigned every, uint32_t turn)
 {
     return every && turn % every == 0;
@@ -244,7 +268,7 @@ static void next_turn(struct turns *t)
 /* Opens what is due. false: a timed round. */
 static bool advance(struct turns *t)
 {
-    unsigned want = atomic_exchange(&t->want, 0);
+    unsigned want = atomic_exchange(&t->want, 0) & ~(unsigned)TURNS_WANT_EXEC;
     if (want & TURNS_WANT_PC) t->pc_due = true;
     if (want & TURNS_WANT_RANGE) t->range_due = true;
     if (t->turn == 0 || (t->resting && t->cfg.now() >= t->rest_until)) next_turn(t);
@@ -272,10 +296,14 @@ static bool advance(struct turns *t)
 
 void turns_begin(struct turns *t, struct turns_round *round)
 {
+    if (atomic_fetch_and(&t->want, ~(unsigned)TURNS_WANT_EXEC) & TURNS_WANT_EXEC)
+        t->exec_due = true;
     if (t->open == TURNS_TIMED && !t->paused) {
-        if (t->owed && !t->now_due && !(atomic_load(&t->want) & TURNS_WANT_NOW))
+        bool begun = t->exec_due && begin_exec(t);
+        bool now = t->now_due || (atomic_load(&t->want) & TURNS_WANT_NOW);
+        if (!begun && t->owed && !now)
             t->owed--;
-        else
+        else if (!begun && !t->exec_due)
             advance(t);
     }
     *round = (struct turns_round){
@@ -283,7 +311,8 @@ void turns_begin(struct turns *t, struct turns_round *round)
         .turn = t->turn,
         .pass = t->pass,
         .window = t->open == TURNS_SPANS && t->window,
-        .armed = armed(t, COUNTER_PM) || armed(t, COUNTER_PC) || armed(t, COUNTER_RANGE),
+        .armed = armed(t, COUNTER_PM) || armed(t, COUNTER_PC) || armed(t, COUNTER_RANGE) ||
+                 armed(t, COUNTER_EXEC),
     };
 }
 
@@ -336,6 +365,10 @@ enum status turns_end(struct turns *t)
         break;
     case TURNS_RANGE:
         if (end_range(t) == ERR_AGAIN) return ERR_AGAIN;
+        break;
+    case TURNS_EXEC:
+        act(t, TURNS_EXEC_STOP, counter_stop, COUNTER_EXEC);
+        act(t, TURNS_EXEC_DISARM, counter_disarm, COUNTER_EXEC);
         break;
     }
     t->open = TURNS_TIMED;

@@ -27,9 +27,11 @@
  * until it is done, rounds are timed ones.
  *
  * Order kept: pm is disarmed before pc or range is armed, pc before pm or range, range before pm or
- * pc. A source that is refused drops out with its reason (its state went to the sink); one that
- * failed is tried again after 5, 10, ... 60 s. Without pm the spans rounds go on with activity,
- * without activity with events.
+ * pc, and all of them before sassexec, kernel activity included: it is asked for by a person who
+ * waits, so it comes before any other and owes no timed rounds before it, only after it. A source
+ * that is refused drops out with its reason (its state went to the sink); one that failed is tried
+ * again after 5, 10, ... 60 s. Without pm the spans rounds go on with activity, without activity
+ * with events.
  *
  * Memory: the caller owns the sources and outlives them with struct turns. Threads: turns_poll() on
  * the decode thread, turns_request() on any, all else on the launching thread.
@@ -48,6 +50,7 @@ enum turns_kind {
     TURNS_SPANS, /* activity (or events) and a pm window */
     TURNS_PC,    /* a pc window is open; may span several rounds */
     TURNS_RANGE, /* a pass of exact counters: repeated while turns_end() says ERR_AGAIN */
+    TURNS_EXEC,  /* executed counts of chosen launches; on request only */
 };
 
 struct turns_round {
@@ -63,7 +66,8 @@ enum {
     TURNS_WANT_PC = 1,
     TURNS_WANT_RANGE = 2,
     TURNS_WANT_SPANS = 4,
-    TURNS_WANT_NOW = 8, /* a range pass before all else, also before timed rounds that are owed */
+    TURNS_WANT_NOW = 8,   /* a range pass before all else, also before timed rounds that are owed */
+    TURNS_WANT_EXEC = 16, /* executed counts, before even that */
 };
 
 /* 0 = default. */
@@ -93,6 +97,10 @@ enum turns_action {
     TURNS_RANGE_START,
     TURNS_RANGE_STOP,
     TURNS_RANGE_DISARM,
+    TURNS_EXEC_ARM,
+    TURNS_EXEC_START,
+    TURNS_EXEC_STOP,
+    TURNS_EXEC_DISARM,
     TURNS_ACTIONS,
 };
 
@@ -125,9 +133,9 @@ void turns_launch_end(struct turns *t, const struct counter_launch *l);
 /* ERR_AGAIN: nothing to decode. */
 enum status turns_poll(struct turns *t);
 
-/* Asks for a window of pc, a range pass or a spans round as soon as possible: after a flip, on a
- * key. TURNS_WANT_NOW leaves what else was due as it was. Spans rounds, one for each part, go before pc and range; of others in the turn one is left.
- */
+/* Asks for executed counts, a window of pc, a range pass or a spans round as soon as possible:
+ * after a flip, on a key. TURNS_WANT_NOW leaves what else was due as it was. Spans rounds, one for
+ * each part, go before pc and range; of others in the turn one is left. */
 void turns_request(struct turns *t, unsigned want);
 
 /* How long nothing is armed between turns, from now on; a rest under way ends by it too. */

@@ -28,8 +28,9 @@ static uint32_t note_launch(struct collect *c, const struct launch_info *info)
 
 /* Counted exactly: the whole prefill and one decode step, which is over when its first row comes
  * again. */
-static bool choose(struct collect *c, uint32_t row)
+static bool choose(struct collect *c, const struct launch_info *info, uint32_t row)
 {
+    if (c->now.kind == TURNS_EXEC) return exec_choose(c, info, row);
     if (c->now.kind != TURNS_RANGE) return false;
     if (strcmp(c->phase, "decode")) return true;
     if (!c->step_row)
@@ -52,7 +53,7 @@ static void on_launch(void *ctx, const struct launch_info *info)
     uint32_t row = note_launch(c, info);
     if (!c->turns || c->nlaunches == COLLECT_LAUNCHES) return;
     struct counter_launch l = counter_launch(c, info);
-    l.chosen = choose(c, row);
+    l.chosen = choose(c, info, row);
     turns_launch_begin(c->turns, &l);
 }
 
@@ -136,6 +137,15 @@ static void plain_restart(struct collect *c)
     c->at = c->e->opt->timed ? c->e->opt->timed - 1 : 0;
 }
 
+/* --executed: once a generation. Where it can't be done it is said, and the rest goes on. */
+static void ask_executed(struct collect *c)
+{
+    char text[200];
+    if (c->e->opt->executed &&
+        collect_request(c, "sassexec", c->e->opt->executed, text, sizeof text) != OK)
+        emit_log(c->e->emit, 1, "no executed counts: %s", err_msg());
+}
+
 enum status collect_open(struct engine *e, struct collect **out)
 {
     struct collect *c = calloc(1, sizeof *c);
@@ -162,6 +172,7 @@ enum status collect_open(struct engine *e, struct collect **out)
         return st;
     }
     *out = c;
+    ask_executed(c);
     return OK;
 }
 
@@ -196,6 +207,7 @@ void collect_close(struct collect *c)
     free(c->exacts);
     free(c->exact_slots);
     heat_drop(c);
+    exec_drop(c);
     free(c->stalls);
     free(c->w.samples);
     free(c->w.spans);
@@ -240,15 +252,19 @@ void collect_begin(struct collect *c, uint32_t round, struct collect_plan *out)
         return;
     }
     turns_begin(c->turns, &c->now);
+    exec_drop(c); /* what a run after the counted one chose */
     if (c->now.kind != TURNS_TIMED) {
-        static const enum counter_role roles[] = {
-            [TURNS_SPANS] = COUNTER_PM, [TURNS_PC] = COUNTER_PC, [TURNS_RANGE] = COUNTER_RANGE};
+        static const enum counter_role roles[] = {[TURNS_SPANS] = COUNTER_PM,
+                                                  [TURNS_PC] = COUNTER_PC,
+                                                  [TURNS_RANGE] = COUNTER_RANGE,
+                                                  [TURNS_EXEC] = COUNTER_EXEC};
+        bool exact = c->now.kind == TURNS_RANGE || c->now.kind == TURNS_EXEC;
         struct counter_source *act = c->src[COUNTER_ACTIVITY];
         bool window = c->now.window;
         c->counted_rounds++;
         c->span_source = collect_label(c, act && act->started ? COUNTER_ACTIVITY : COUNTER_EVENTS);
         out->counted = true;
-        out->exact = c->now.kind == TURNS_RANGE && !c->synthetic;
+        out->exact = exact && !c->synthetic;
         out->timing = TIMING_EXTERNAL;
         out->source = c->now.kind == TURNS_SPANS && !window ? c->span_source
                                                             : collect_label(c, roles[c->now.kind]);
@@ -315,6 +331,8 @@ void collect_end(struct collect *c, bool whole)
         collect_drop_exacts(c);
         tally_send(c);
         if (c->now.kind == TURNS_RANGE) c->quick = false;
+        exec_drop(c);
+        if (c->now.kind == TURNS_EXEC) turns_request(c->turns, TURNS_WANT_EXEC); /* still owed */
         return;
     }
     /* A window that waited for its part and was refused then has no samples to wait for. */
@@ -324,6 +342,7 @@ void collect_end(struct collect *c, bool whole)
     tell_lost_spans(c);
     rows_flush(c->e->rows, c->round, c->span_source);
     collect_send_exacts(c);
+    if (c->now.kind == TURNS_EXEC) collect_send_executed(c);
     window_spans_done(c);
     poll_synthetic(c);
     tally_send(c);
@@ -347,17 +366,24 @@ void collect_settle(struct collect *c)
     if (c->turns) (void)settle(c);
 }
 
-void collect_after_flip(struct collect *c)
+/* The same, waiting for the decode thread, which takes some tenths of a second for a window;
+ * synthetic ones have none. */
+static bool settle_wait(struct collect *c)
 {
     enum { TRIES = 200 };
     bool quiet = false;
-    plain_restart(c);
-    if (!c->turns) return;
-    /* The decode thread takes some tenths of a second for a window; synthetic ones have none. */
     for (int i = 0; i < TRIES && !c->synthetic && !(quiet = settle(c)); i++)
         nanosleep(&(struct timespec){.tv_nsec = DECODE_POLL_NS}, NULL);
-    if (quiet) collect_prime(c);
+    return quiet;
+}
+
+void collect_after_flip(struct collect *c)
+{
+    plain_restart(c);
+    if (!c->turns) return;
+    if (settle_wait(c)) collect_prime(c);
     turns_request(c->turns, TURNS_WANT_SPANS | TURNS_WANT_PC | TURNS_WANT_RANGE);
+    ask_executed(c);
 }
 
 /* The next range pass counts these sets too; `text` says in how many passes. */
@@ -377,17 +403,29 @@ static enum status want_sets(struct collect *c, const char *arg, char *text, siz
     return st;
 }
 
+/* Somebody waits for them: the next round is theirs, once nothing else is armed. */
+static enum status want_executed(struct collect *c, const char *arg)
+{
+    enum status st = exec_ask(c, arg);
+    if (st != OK) return st;
+    (void)settle_wait(c);
+    turns_request(c->turns, TURNS_WANT_EXEC);
+    return OK;
+}
+
 enum status collect_request(struct collect *c, const char *what, const char *arg, char *text,
                             size_t size)
 {
-    bool pc = !strcmp(what, "pc");
-    const struct counter_source *s = c->src[pc ? COUNTER_PC : COUNTER_RANGE];
+    bool pc = !strcmp(what, "pc"), exec = !strcmp(what, "sassexec");
+    const struct counter_source *s = c->src[pc ? COUNTER_PC : exec ? COUNTER_EXEC : COUNTER_RANGE];
     snprintf(text, size, "comes with the next counted round");
     if (!c->turns || !s)
         return err_set(ERR_UNAVAILABLE, "no %s source is open here; see the sources", what);
-    if (s->state.health != COUNTER_READY)
+    bool again = exec && s->state.health == COUNTER_FAILED; /* it is on request alone */
+    if (s->state.health != COUNTER_READY && !again)
         return err_set(ERR_UNAVAILABLE, "%s: %s", what, s->state.why);
     bool quick = !pc && !strncmp(arg, "products:", 9);
+    if (exec) return want_executed(c, arg);
     if (!pc && *arg) {
         enum status st = want_sets(c, quick ? arg + 9 : arg, text, size);
         if (st != OK) return st;

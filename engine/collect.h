@@ -4,8 +4,9 @@
  *
  * Without a usable source the schedule is --schedule's and the backend's own clock times launches.
  * With sources, cupti/turns.h gives the schedule: spans become SPAN_AGG, PM windows WINDOW_BEGIN,
- * SPANS, PM_SAMPLES, WINDOW_END, PC samples STALLS, exact counters COUNTER. A span is a row's only
- * if its launch's tag and its kernel's name agree; else it is of row 0, and counted.
+ * SPANS, PM_SAMPLES, WINDOW_END, PC samples STALLS, exact counters COUNTER, executed counts
+ * EXECUTED. A span is a row's only if its launch's tag and its kernel's name agree; else it is of
+ * row 0, and counted.
  *
  * Launching thread, except that a decode thread of its own polls a real pm source.
  */
@@ -56,10 +57,12 @@ void collect_settle(struct collect *c);
  * and exact counters come as soon as possible. */
 void collect_after_flip(struct collect *c);
 
-/* A window of "pc" or "range" on a key; arg names sets that the next range pass counts beside what
- * every one does (--exact, $SASSTOP_EXACT): "sol", "stalls,pipes", "all"; "" = nothing more;
- * "products:sol" counts one layer's products alone, in the very next round. `text`: what will come,
- * and in how many passes. ERR_UNAVAILABLE or ERR_USAGE with the reason. */
+/* A window of "pc", "range" or "sassexec" on a key. range: arg names sets that the next pass counts
+ * beside what every one does (--exact, $SASSTOP_EXACT): "sol", "stalls,pipes", "all"; "" = nothing
+ * more; "products:sol" counts one layer's products alone, in the very next round. sassexec counts,
+ * in the next round, the first launch of each row that arg names: "all" or "", or a kernel, then
+ * its role, phase and M N K. `text`: what will come, and in how many passes. ERR_UNAVAILABLE or
+ * ERR_USAGE with the reason. */
 enum status collect_request(struct collect *c, const char *what, const char *arg, char *text,
                             size_t size);
 

@@ -80,11 +80,17 @@ static void lists_free(struct lists *l)
     forward_free(&l->decode);
 }
 
+/* One layer's products alone: asked of range passes only. */
+static bool quick(const struct engine *e)
+{
+    return e->collect->quick && e->collect->now.kind == TURNS_RANGE;
+}
+
 static enum status lists_make(const struct engine *e, struct lists *l)
 {
     const struct forward *first = e->work.n >= e->max_step ? &e->chunk : &e->rest;
     *l = (struct lists){0};
-    if (e->collect->quick) return first->ops ? collect_products(first, &l->prefill) : OK;
+    if (quick(e)) return first->ops ? collect_products(first, &l->prefill) : OK;
     enum status st = first->ops ? collect_shorten(first, &l->prefill) : OK;
     return st == OK && e->decode.ops ? collect_shorten(&e->decode, &l->decode) : st;
 }
@@ -148,7 +154,7 @@ enum status exact_round(struct engine *e)
     struct lists l;
     uint64_t first = 0, hash = 0;
     unsigned passes = 0, others = 0;
-    bool products = e->collect->quick;
+    bool products = quick(e);
     enum status st = lists_make(e, &l), more = ERR_AGAIN;
     while (st == OK && more == ERR_AGAIN && !rounds_interrupted(e)) {
         engine_progress(e, "exact", passes, 0);

@@ -53,13 +53,16 @@ bool collect_listed(const char *list, const char *name)
 
 static enum status check_list(const char *list)
 {
-    static const char *const names[] = {"none", "events", "activity", "pm", "pc", "range", "synth"};
+    static const char *const names[] = {"none", "events", "activity", "pm",
+                                        "pc",   "range",  "sassexec", "synth"};
+    enum { NAMES = sizeof names / sizeof names[0] };
     for (const char *p = list; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
         size_t n = strcspn(p, ","), i = 0;
-        while (i < 7 && (strlen(names[i]) != n || strncmp(p, names[i], n))) i++;
-        if (i == 7)
+        while (i < NAMES && (strlen(names[i]) != n || strncmp(p, names[i], n))) i++;
+        if (i == NAMES)
             return err_set(ERR_USAGE,
-                           "--sources takes none, or a list of events,activity,pm,pc,range,synth; "
+                           "--sources takes none, or a list of "
+                           "events,activity,pm,pc,range,sassexec,synth; "
                            "\"%.*s\" is none of them",
                            (int)n, p);
     }
@@ -107,7 +110,8 @@ static bool wants_library(const struct engine *e)
     const char *list = e->opt->sources;
     if (!e->bo->context(e->b)) return false;
     return !list || collect_listed(list, "activity") || collect_listed(list, "pm") ||
-           collect_listed(list, "pc") || collect_listed(list, "range");
+           collect_listed(list, "pc") || collect_listed(list, "range") ||
+           collect_listed(list, "sassexec");
 }
 
 void collect_library(struct engine *e)

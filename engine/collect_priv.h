@@ -17,11 +17,13 @@ enum {
     COLLECT_EXACTS = 16384, /* (row, metric) pairs of one range round: 55 metrics of 297 rows */
     COLLECT_STALL_KERNELS = 64,
     COLLECT_REASONS = 48,
-    COLLECT_HEAT_INSNS = 64 << 10, /* instructions of one PC window, over all kernels */
-    COLLECT_FRAME_BYTES = 60000,   /* of spans or samples in one frame */
-    COLLECT_WINDOW_NS = 24000000,  /* of a PM window at most */
-    COLLECT_REST_NS = 1000000000,  /* between turns */
-    COLLECT_PM_NS = 20000,         /* PM sampling period */
+    COLLECT_HEAT_INSNS = 64 << 10,  /* instructions of one PC window, over all kernels */
+    COLLECT_EXEC_ROWS = 128,        /* counted in one round of executed counts */
+    COLLECT_EXEC_INSNS = 512 << 10, /* instructions of one such round, over all rows */
+    COLLECT_FRAME_BYTES = 60000,    /* of spans or samples in one frame */
+    COLLECT_WINDOW_NS = 24000000,   /* of a PM window at most */
+    COLLECT_REST_NS = 1000000000,   /* between turns */
+    COLLECT_PM_NS = 20000,          /* PM sampling period */
 };
 
 /* A launch of the running pass; its tag is its index + 1. */
@@ -49,6 +51,25 @@ struct stall_kernel {
     struct stall_item reasons[COLLECT_REASONS];
     struct heat_pc *pcs; /* by offset / 16; NULL until one has samples */
     uint32_t npcs;
+};
+
+/* Which launches are to be counted by instruction; "" and 0 = any. */
+struct exec_want {
+    char kernel[64], role[32], phase[8];
+    uint32_t m, n, k;
+};
+
+struct exec_count {
+    uint64_t inst, threads, pred_on;
+    bool there;
+};
+
+/* A row whose launch was chosen, and what came of it. */
+struct exec_row {
+    uint32_t row, kernel, launches, lost;
+    uint8_t has;           /* enum exec_has */
+    struct exec_count *at; /* by offset / 16 */
+    uint32_t n;
 };
 
 struct window_sample {
@@ -112,6 +133,10 @@ struct collect {
     uint32_t nstalls, heat_insns; /* heat_insns: sum of the kernels' npcs */
     uint64_t stall_other, stall_dropped, stall_unnamed;
 
+    struct exec_want exec_want;
+    struct exec_row exec[COLLECT_EXEC_ROWS];
+    uint32_t nexec, exec_insns, exec_left; /* exec_left: rows past the limit */
+
     pthread_mutex_t lock;
     pthread_cond_t wake;
     pthread_t decoder;
@@ -164,8 +189,15 @@ const char *collect_label(const struct collect *c, enum counter_role role); /* "
 
 /* collect_tally.c: what sources found, lost and cost. */
 void tally_window(struct collect *c, const struct counter_window *w); /* any thread */
-void tally_output(struct collect *c, bool equal, uint64_t hash);      /* of the last range group */
+void tally_output(struct collect *c, bool equal, uint64_t hash);      /* of the last exact round */
 void tally_send(struct collect *c);                                   /* those that changed */
+
+/* collect_executed.c: executed counts by instruction. The launching thread's. */
+enum status exec_ask(struct collect *c, const char *arg); /* what the next such round counts */
+bool exec_choose(struct collect *c, const struct launch_info *info, uint32_t row);
+void exec_found(struct collect *c, const struct counter_executed *x);
+void collect_send_executed(struct collect *c); /* EXECUTED frames; what was found is gone then */
+void exec_drop(struct collect *c);
 
 /* collect_window.c: PM windows. */
 void window_begin(struct collect *c, uint32_t period_ns);

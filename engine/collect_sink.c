@@ -186,6 +186,11 @@ void collect_send_stalls(struct collect *c)
     buf_free(&b);
 }
 
+static void on_executed(void *user, const struct counter_executed *x)
+{
+    exec_found(user, x);
+}
+
 static void on_window(void *user, const struct counter_window *w)
 {
     struct collect *c = user;
@@ -198,6 +203,16 @@ static void on_window(void *user, const struct counter_window *w)
         c->stall_dropped += w->dropped;
         c->stall_unnamed += w->other;
         collect_send_stalls(c);
+        break;
+    case COUNTER_EXEC:
+        emit_log(c->e->emit, 0,
+                 "executed counts: %llu instructions in %.0f ms, %.0f of them to read and to take "
+                 "the patches out",
+                 (unsigned long long)w->items, (double)(w->end_ns - w->start_ns) * 1e-6,
+                 (double)w->decode_ns * 1e-6);
+        if (w->dropped)
+            emit_log(c->e->emit, 1, "executed counts: %llu instructions were lost",
+                     (unsigned long long)w->dropped);
         break;
     case COUNTER_RANGE:
         break; /* sent when the last pass has ended */
@@ -239,6 +254,7 @@ struct counter_sink collect_sink(struct collect *c)
                                  .pm = on_pm,
                                  .exact = on_exact,
                                  .pc = on_pc,
+                                 .executed = on_executed,
                                  .window = on_window,
                                  .state = on_state};
 }

@@ -38,15 +38,16 @@ void tally_window(struct collect *c, const struct counter_window *w)
 void tally_output(struct collect *c, bool equal, uint64_t hash)
 {
     pthread_mutex_lock(&c->lock);
-    c->tallies[COUNTER_RANGE].output = equal ? 1 : 2;
-    c->tallies[COUNTER_RANGE].output_hash = hash;
-    c->tally_news |= 1u << COUNTER_RANGE;
+    enum counter_role role = c->now.kind == TURNS_EXEC ? COUNTER_EXEC : COUNTER_RANGE;
+    c->tallies[role].output = equal ? 1 : 2;
+    c->tallies[role].output_hash = hash;
+    c->tally_news |= 1u << role;
     pthread_mutex_unlock(&c->lock);
 }
 
 void collect_output(struct collect *c, bool equal, uint64_t hash)
 {
-    if (c->now.kind != TURNS_RANGE) return;
+    if (c->now.kind != TURNS_RANGE && c->now.kind != TURNS_EXEC) return;
     tally_output(c, equal, hash);
     tally_send(c);
 }
@@ -61,6 +62,7 @@ static uint64_t switch_ns(const struct collect *c, enum counter_role role)
         {COUNTER_PM, TURNS_PM_ARM, TURNS_PM_DISARM},
         {COUNTER_PC, TURNS_PC_ARM, TURNS_PC_DISARM},
         {COUNTER_RANGE, TURNS_RANGE_ARM, TURNS_RANGE_DISARM},
+        {COUNTER_EXEC, TURNS_EXEC_ARM, TURNS_EXEC_DISARM},
         {COUNTER_ACTIVITY, TURNS_ACTIVITY_START, TURNS_ACTIVITY_STOP},
         {COUNTER_EVENTS, TURNS_ACTIVITY_START, TURNS_ACTIVITY_STOP},
     };

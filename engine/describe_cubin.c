@@ -15,19 +15,24 @@ enum { PIECE = 256 << 10 };
 
 static void send_census(struct engine *e, uint32_t kernel, const struct census *s)
 {
-    struct buf items = {0};
+    struct buf items = {0}, hot = {0};
     struct msg_census m = {.kernel = kernel,
                            .arch = (uint32_t)s->sm,
                            .code_hash = s->code_hash,
                            .total = s->total,
                            .padding = s->padding,
-                           .unknown = s->unknown};
-    for (size_t i = 0; i < s->nrows; i++)
+                           .unknown = s->unknown,
+                           .hot_macs = census_macs(s, CENSUS_HOT)};
+    for (size_t i = 0; i < s->nrows; i++) {
+        buf_u32(&hot, s->rows[i].n[CENSUS_HOT]);
         pack_census_item(&items, s->rows[i].key, insn_class_name((enum insn_class)s->rows[i].cls),
                          s->rows[i].n[CENSUS_ALL], s->rows[i].n[CENSUS_LOOP]);
+    }
     m.items = (struct blob){items.data, (uint32_t)items.len};
-    if (!items.failed) emit_send(e->emit, FRAME_CENSUS, &m);
+    if (s->loops_known) m.hot = (struct blob){hot.data, (uint32_t)hot.len};
+    if (!items.failed && !hot.failed) emit_send(e->emit, FRAME_CENSUS, &m);
     buf_free(&items);
+    buf_free(&hot);
 }
 
 static void send_module(struct engine *e, uint64_t hash, const uint8_t *bytes, size_t n)
@@ -57,6 +62,18 @@ static uint8_t *read_file(const char *path, size_t *n)
     return bytes;
 }
 
+enum status describe_open(const struct kernel_info *k, struct cubin *c, uint8_t **bytes, size_t *n)
+{
+    *n = 0;
+    *bytes = k->cubin_path ? read_file(k->cubin_path, n) : NULL;
+    if (!*bytes)
+        return err_set(ERR_UNAVAILABLE, "%s",
+                       k->cubin_path ? "its cubin can't be read any more" : "it has no cubin");
+    enum status st = cubin_open_memory(c, *bytes, *n, k->cubin_path);
+    if (st != OK) free(*bytes);
+    return st;
+}
+
 static bool first_of_file(const struct kernel_info *list, uint32_t i)
 {
     for (uint32_t j = 0; j < i; j++)
@@ -69,12 +86,10 @@ void describe_cubin(struct engine *e, const struct kernel_info *list, uint32_t i
     struct cubin c;
     struct census s;
     size_t n;
+    uint8_t *bytes;
     if (!list[i].cubin_path) return;
-    uint8_t *bytes = read_file(list[i].cubin_path, &n);
-    if (!bytes || cubin_open_memory(&c, bytes, n, list[i].cubin_path) != OK) {
-        emit_log(e->emit, 1, "no census of %s: %s", list[i].name,
-                 bytes ? err_msg() : "its cubin can't be read any more");
-        free(bytes);
+    if (describe_open(&list[i], &c, &bytes, &n) != OK) {
+        emit_log(e->emit, 1, "no census of %s: %s", list[i].name, err_msg());
         return;
     }
     const struct cubin_kernel *k = cubin_find_kernel(&c, list[i].name);

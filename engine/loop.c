@@ -267,7 +267,8 @@ static void take_command(struct engine *e, struct msg_command *c)
     } else if (!strcmp(c->verb, "pause") || !strcmp(c->verb, "resume")) {
         e->paused = !strcmp(c->verb, "pause");
         reply(e, c->verb, true, e->paused ? "paused" : "running");
-    } else if (!strcmp(c->verb, "pc") || !strcmp(c->verb, "range")) {
+    } else if (!strcmp(c->verb, "pc") || !strcmp(c->verb, "range") ||
+               !strcmp(c->verb, "sassexec")) {
         char text[200];
         enum status st = collect_request(e->collect, c->verb, c->arg, text, sizeof text);
         reply(e, c->verb, st == OK, st == OK ? text : err_msg());
@@ -289,6 +290,7 @@ static void take_command(struct engine *e, struct msg_command *c)
     } else {
         reply(e, c->verb, false,
               "no such command; there are flip, blocks, pause, resume, pc, range, rest, "
+              "sassexec, ceilings, "
               "prompt and quit");
     }
 }

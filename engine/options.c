@@ -24,8 +24,11 @@ static const char USAGE[] =
     "  --tokens N          tokens to make after a prompt (default 64)\n"
     "  --bench pp512,tg64  each round: a prefill and a decode of so many tokens\n"
     "  --rounds N          stop after N rounds (default: run until told)\n"
-    "  --sources LIST      none, or of events,activity,pm,pc,range,synth (default: all that work)\n"
+    "  --sources LIST      none, or of events,activity,pm,pc,range,sassexec,synth (default: all\n"
+    "                      that work)\n"
     "  --exact SETS        counted exactly beside live: sol,stalls,pipes,memory, or all\n"
+    "  --executed WHAT     count WHAT by instruction, once a generation: all, or\n"
+    "                      \"KERNEL ROLE PHASE\"\n"
     "  --variant NAME      start variant of q4k_gemm (FAMILY/NAME: of another); --kd N its K-tile\n"
     "                      depth\n"
     "  --variant auto      the fastest sound kernel for each shape, measured once and kept; of one\n"
@@ -52,6 +55,7 @@ enum opt_id {
     O_ROUNDS,
     O_SOURCES,
     O_EXACT,
+    O_EXECUTED,
     O_VARIANT,
     O_KD,
     O_BLOCKS,
@@ -85,6 +89,7 @@ static const struct option OPTIONS[] = {
     {"rounds", required_argument, NULL, O_ROUNDS},
     {"sources", required_argument, NULL, O_SOURCES},
     {"exact", required_argument, NULL, O_EXACT},
+    {"executed", required_argument, NULL, O_EXECUTED},
     {"variant", required_argument, NULL, O_VARIANT},
     {"kd", required_argument, NULL, O_KD},
     {"blocks", required_argument, NULL, O_BLOCKS},
@@ -317,6 +322,9 @@ static enum status take(int id, const char *a, struct options *o)
         return OK;
     case O_JSON:
         o->json = true;
+        return OK;
+    case O_EXECUTED:
+        o->executed = a;
         return OK;
     case O_LOGITS:
         o->logits = a;

@@ -33,6 +33,7 @@ struct script_fault {
 struct options {
     int fd; /* -1: none given */
     const char *model, *backend, *prompt, *sources, *exact, *variant, *session, *command, *logits;
+    const char *executed;     /* what collect_request("sassexec") takes; NULL: on request alone */
     uint32_t prefill, decode; /* bench: tokens; 0 = the backend's default */
     uint32_t tokens;          /* prompt: tokens to make */
     uint32_t rounds;          /* 0 = until told */

@@ -40,6 +40,7 @@ void session_free(struct session *s)
     free(s->rows);
     free(s->stalls);
     heat_free(s);
+    executed_free(s);
     free(s->generations);
     free(s->parities);
     free(s->modules);

@@ -27,6 +27,9 @@ enum {
     MAX_HEATS = 1024,           /* (kernel, generation) pairs with samples by instruction */
     MAX_HEAT_INSNS = 256 << 10, /* over all of them */
     HEAT_REASONS = 4,           /* told apart at one instruction; later ones are counted */
+    MAX_EXECUTED = 512,         /* rows with executed counts */
+    MAX_EXEC_INSNS = 512 << 10, /* over all of them */
+    MAX_EXEC_CLASSES = 32,      /* told apart in one kernel; later ones are counted */
     MAX_PARITIES = 1024,
     MAX_MODULES = 256,
     MAX_MODULE_BYTES = 64 << 20, /* over all modules */
@@ -56,8 +59,8 @@ struct kernel {
     struct msg_kernel_def def;
     bool faulted;
     /* Census, when one came: items are owned. */
-    bool has_census;
-    struct msg_census census; /* .items unused here */
+    bool has_census, has_hot;
+    struct msg_census census; /* .items and .hot unused here */
     struct census_item *items;
     uint32_t nitems;
 };
@@ -89,6 +92,40 @@ struct kernel_heat {
     uint32_t nreasons;
     struct heat_insn *insns;
     uint32_t ninsns, cap;
+};
+
+/* One instruction of a counted kernel. */
+struct exec_insn {
+    uint64_t inst, threads, pred_on;
+    uint16_t key;  /* index into keys */
+    uint8_t flags; /* enum exec_flags */
+    bool there;    /* false: none was told of this offset */
+};
+
+/* Sums over the instructions of one opcode, one class, or all. */
+struct exec_sum {
+    uint64_t inst, threads, pred_on;
+    uint64_t in_loop, in_hot; /* of inst */
+    uint32_t count;           /* instructions in the code */
+    uint32_t counted;         /* of those, with a count */
+    uint32_t never;           /* counted, and never executed */
+    uint32_t guarded;         /* counted, with a guard */
+};
+
+/* Executed counts of the newest counted launches of a row. */
+struct executed {
+    uint32_t row, kernel;    /* indexes */
+    struct msg_executed def; /* .row, .kernel, .keys, .items unused here */
+    uint64_t t_ns;
+    struct exec_key *keys;
+    struct exec_sum *of_key; /* one a key */
+    uint32_t nkeys;
+    char classes[MAX_EXEC_CLASSES][16];
+    struct exec_sum of_class[MAX_EXEC_CLASSES];
+    uint32_t nclasses;
+    struct exec_sum all;
+    struct exec_insn *insns; /* by offset / 16 */
+    uint32_t ninsns;
 };
 
 /* Live figure of a metric on a row: steady = samples wholly inside one launch; whole = samples
@@ -201,7 +238,9 @@ struct session {
     struct kernel_stalls *stalls;
     uint32_t nstalls, cap_stalls;
     struct kernel_heat *heats;
-    uint32_t nheats, heat_insns;    /* heat_insns: room taken by all of them */
+    uint32_t nheats, heat_insns; /* heat_insns: room taken by all of them */
+    struct executed *executed;
+    uint32_t nexecuted, exec_insns; /* exec_insns: sum of all ninsns */
     struct generation *generations; /* [i].def.generation counts up */
     uint32_t ngenerations;
     struct msg_metric_def metrics[MAX_METRICS];
@@ -293,6 +332,18 @@ const struct kernel_stalls *session_stalls(const struct session *s, uint32_t ker
 /* PC samples by instruction; NULL: PC sampling has not seen the kernel in that generation. */
 const struct kernel_heat *session_heat(const struct session *s, uint32_t kernel,
                                        uint32_t generation);
+/* Executed counts of exactly this row; NULL: none were asked for. */
+const struct executed *session_executed(const struct session *s, uint32_t row);
+/* The same, else the newest of the same code on the same work, else of the same code at all. */
+const struct executed *session_executed_like(const struct session *s, uint32_t row);
+/* The sum of all instructions held against the range profiler's count of the row's launches: their
+ * ratio minus 1, in per cent; unavailable with the reason. */
+struct value executed_check(const struct session *s, const struct executed *e);
+/* Whether two rows do the same: family, role, phase and shape. */
+bool session_same_work(const struct session *s, const struct row *x, const struct row *y);
+/* The row that does the same in the newest generation before `than` that ran another kernel;
+ * UINT32_MAX when there is none. */
+uint32_t session_counterpart(const struct session *s, const struct row *r, uint32_t than);
 /* The reason that most of an instruction's samples are known to be of, and how many; "" = none. */
 const char *heat_top(const struct kernel_heat *h, uint32_t insn, uint64_t *samples);
 const struct module *session_module(const struct session *s, uint64_t cubin_hash); /* whole ones */

@@ -155,6 +155,15 @@ enum status fold_module(struct session *s, const struct frame *f, const union ms
     return OK;
 }
 
+/* How many of each item lie in the hot loop; false when the census doesn't say, as older ones. */
+static bool take_hot(struct kernel *k, const struct msg_census *d)
+{
+    struct rd r = rd_make(d->hot.data, d->hot.len);
+    if (k->nitems == 0 || d->hot.len != k->nitems * sizeof(uint32_t)) return false;
+    for (uint32_t i = 0; i < k->nitems; i++) k->items[i].hot = rd_u32(&r);
+    return true;
+}
+
 enum status fold_census(struct session *s, const struct frame *f, const union msg_any *m)
 {
     const struct msg_census *d = &m->census;
@@ -184,7 +193,8 @@ enum status fold_census(struct session *s, const struct frame *f, const union ms
     k->items = items;
     k->nitems = n;
     k->census = *d;
-    k->census.items = (struct blob){0};
+    k->has_hot = take_hot(k, d);
+    k->census.items = k->census.hot = (struct blob){0};
     k->has_census = true;
     return OK;
 }

@@ -81,3 +81,24 @@ bool session_selected(const struct session *s, const char *family, const char **
     }
     return selected_by_rows(s, family, variant, kd);
 }
+
+bool session_same_work(const struct session *s, const struct row *x, const struct row *y)
+{
+    return x->def.m == y->def.m && x->def.n == y->def.n && x->def.k == y->def.k &&
+           !strcmp(x->def.role, y->def.role) && !strcmp(x->def.phase, y->def.phase) &&
+           x->def.kernel < s->nkernels && y->def.kernel < s->nkernels &&
+           !strcmp(s->kernels[x->def.kernel].def.family, s->kernels[y->def.kernel].def.family);
+}
+
+uint32_t session_counterpart(const struct session *s, const struct row *r, uint32_t than)
+{
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < s->nrows; i++) {
+        const struct row *o = &s->rows[i];
+        if (o->def.generation >= than || o->def.kernel == r->def.kernel ||
+            !session_same_work(s, r, o))
+            continue;
+        if (best == UINT32_MAX || o->def.generation > s->rows[best].def.generation) best = i;
+    }
+    return best;
+}

@@ -24,6 +24,9 @@ enum status fold_stalls(struct session *s, const struct frame *f, const union ms
 /* model_heat.c */
 enum status fold_pc_heat(struct session *s, const struct frame *f, const union msg_any *m);
 void heat_free(struct session *s);
+/* model_exec.c */
+enum status fold_executed(struct session *s, const struct frame *f, const union msg_any *m);
+void executed_free(struct session *s);
 
 enum status fold_text(struct session *s, const struct frame *f, const union msg_any *m);
 enum status fold_progress(struct session *s, const struct frame *f, const union msg_any *m);

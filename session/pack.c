@@ -26,6 +26,7 @@ bool unpack_census_item(struct rd *r, struct census_item *it)
     rd_str8(r, it->cls, sizeof it->cls);
     it->count = rd_u32(r);
     it->in_loop = rd_u32(r);
+    it->hot = 0;
     return !r->bad;
 }
 
@@ -167,5 +168,43 @@ bool unpack_heat(struct rd *r, struct heat_item *h)
     h->not_issued = rd_varint(r);
     rd_str8(r, h->reason, sizeof h->reason);
     h->top = rd_varint(r);
+    return !r->bad;
+}
+
+void pack_exec(struct buf *b, const struct exec_item *x)
+{
+    buf_varint(b, x->index);
+    buf_varint(b, x->key);
+    buf_varint(b, x->flags);
+    buf_varint(b, x->inst);
+    buf_varint(b, x->threads);
+    buf_varint(b, x->pred_on);
+}
+
+bool unpack_exec(struct rd *r, struct exec_item *x)
+{
+    if (rd_left(r) == 0) return false;
+    uint64_t index = rd_varint(r), key = rd_varint(r), flags = rd_varint(r);
+    if (index >= EXEC_INSNS_MAX || key >= EXEC_INSNS_MAX || flags > UINT32_MAX) r->bad = true;
+    x->index = r->bad ? 0 : (uint32_t)index;
+    x->key = r->bad ? 0 : (uint32_t)key;
+    x->flags = r->bad ? 0 : (uint32_t)flags;
+    x->inst = rd_varint(r);
+    x->threads = rd_varint(r);
+    x->pred_on = rd_varint(r);
+    return !r->bad;
+}
+
+void pack_exec_key(struct buf *b, const char *opcode, const char *cls)
+{
+    buf_str8(b, opcode);
+    buf_str8(b, cls);
+}
+
+bool unpack_exec_key(struct rd *r, struct exec_key *k)
+{
+    if (rd_left(r) == 0) return false;
+    rd_str8(r, k->opcode, sizeof k->opcode);
+    rd_str8(r, k->cls, sizeof k->cls);
     return !r->bad;
 }

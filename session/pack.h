@@ -11,6 +11,7 @@ struct census_item {
     char opcode[48];
     char cls[16];
     uint32_t count, in_loop;
+    uint32_t hot; /* not packed: from the census' own list, when it has one */
 };
 void pack_census_item(struct buf *b, const char *opcode, const char *cls, uint32_t count,
                       uint32_t in_loop);
@@ -58,5 +59,24 @@ struct heat_item {
 };
 void pack_heat(struct buf *b, const struct heat_item *h);
 bool unpack_heat(struct rd *r, struct heat_item *h);
+
+/* How often instruction `index` was executed: by warps, by active threads, by those of them whose
+ * guard held. What `has` of the frame leaves out is 0 here. */
+enum { EXEC_INSNS_MAX = 16384 };
+enum exec_flags { EXEC_IN_LOOP = 1, EXEC_IN_HOT = 2, EXEC_GUARDED = 4, EXEC_UNCOUNTED = 8 };
+enum exec_has { EXEC_HAS_THREADS = 1, EXEC_HAS_PRED = 2 };
+struct exec_item {
+    uint32_t index, key; /* index below EXEC_INSNS_MAX, else garbled */
+    uint32_t flags;
+    uint64_t inst, threads, pred_on;
+};
+void pack_exec(struct buf *b, const struct exec_item *x);
+bool unpack_exec(struct rd *r, struct exec_item *x);
+
+struct exec_key {
+    char opcode[48], cls[16];
+};
+void pack_exec_key(struct buf *b, const char *opcode, const char *cls);
+bool unpack_exec_key(struct rd *r, struct exec_key *k);
 
 #endif

@@ -35,6 +35,7 @@ static bool bears_state(unsigned type)
     case FRAME_COUNTER:
     case FRAME_STALLS:
     case FRAME_PC_HEAT:
+    case FRAME_EXECUTED:
     case FRAME_SOURCE:
     case FRAME_FAULT:
     case FRAME_DROPS:

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "session/executed.h"
 #include "session/report_fmt.h"
 #include "session/report_priv.h"
 
@@ -72,6 +73,23 @@ static enum status put_table(const struct session *s, struct buf *out, const cha
     return st;
 }
 
+/* Of each row that has executed counts. */
+static enum status put_executed(const struct session *s, struct buf *out)
+{
+    static const char *const parts[] = {"executed_classes", "executed", "surplus",
+                                        "surplus_opcodes"};
+    enum status st = OK;
+    for (uint32_t i = 0; st == OK && i < s->nexecuted; i++) {
+        struct table_query q = {
+            .kernel = TABLE_NONE, .row = s->executed[i].row, .other = TABLE_NONE};
+        char focus[160];
+        exec_title(s, &s->executed[i], focus, sizeof focus);
+        for (unsigned k = 0; st == OK && k < sizeof parts / sizeof *parts; k++)
+            st = put_table(s, out, parts[k], &q, focus);
+    }
+    return st;
+}
+
 static enum status put_focused(const struct session *s, struct buf *out)
 {
     static const char *const of_experiments[] = {"gates", "mechanism", "pairs"};
@@ -88,7 +106,7 @@ static enum status put_focused(const struct session *s, struct buf *out)
         if (s->kernels[i].has_census) st = put_table(s, out, "census", &q, s->kernels[i].def.name);
         if (st == OK && s->nstalls) st = put_table(s, out, "stalls", &q, s->kernels[i].def.name);
     }
-    return st;
+    return st == OK ? put_executed(s, out) : st;
 }
 
 static enum status write_csv(const struct session *s, struct buf *out)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "session/executed.h"
 #include "session/report_fmt.h"
 #include "session/report_priv.h"
 #include "session/report_svg.h"
@@ -309,6 +310,27 @@ static enum status put_kernels(const struct session *s, struct buf *out)
     return st;
 }
 
+static enum status put_executed(const struct session *s, struct buf *out)
+{
+    static const char *const parts[] = {"executed_classes", "executed", "surplus"};
+    enum status st = OK;
+    for (uint32_t i = 0; st == OK && i < s->nexecuted; i++) {
+        struct table_query q = {
+            .kernel = TABLE_NONE, .row = s->executed[i].row, .other = TABLE_NONE};
+        char name[160], words[400];
+        exec_title(s, &s->executed[i], name, sizeof name);
+        buf_printf(out, "<h3>");
+        html_text(out, name);
+        buf_printf(out, "</h3><p>");
+        exec_words(s, &s->executed[i], true, words, sizeof words);
+        html_text(out, words);
+        buf_printf(out, "</p>\n");
+        for (unsigned k = 0; st == OK && k < sizeof parts / sizeof *parts; k++)
+            st = section(s, out, parts[k], &q, NULL, 4, k != 0);
+    }
+    return st;
+}
+
 static enum status put_session(const struct session *s, struct buf *out)
 {
     static const struct {
@@ -326,6 +348,10 @@ static enum status put_session(const struct session *s, struct buf *out)
     if (st == OK && s->nkernels) {
         buf_printf(out, "<h2>machine code</h2>\n");
         st = put_kernels(s, out);
+    }
+    if (st == OK && s->nexecuted) {
+        buf_printf(out, "<h2>executed instructions</h2>\n");
+        st = put_executed(s, out);
     }
     if (st == OK) st = section(s, out, "drops", NULL, NULL, 3, false);
     return st;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "session/exact_derived.h"
+#include "session/executed.h"
 #include "session/lab_ledger.h"
 #include "session/report_fmt.h"
 #include "session/report_priv.h"
@@ -284,6 +285,89 @@ static void add_classes(cJSON *o, const struct kernel *k)
     }
 }
 
+/* A key that came from the stream. */
+static cJSON *add_object_of(cJSON *o, const char *name)
+{
+    char key[64];
+    snprintf(key, sizeof key, "%s", name);
+    fmt_utf8(key);
+    return cJSON_AddObjectToObject(o, key);
+}
+
+static void add_exec_sum(cJSON *list, const char *name, const struct executed *e,
+                         const struct exec_sum *x)
+{
+    cJSON *o = add_object_of(list, name);
+    add_u64(o, "static", x->count);
+    add_figure(o, "executed", exec_launch(e, x), true);
+    add_figure(o, "threads_of_32", exec_threads(e, x), false);
+    add_figure(o, "pred_on_pct", exec_pred(e, x), false);
+    add_figure(o, "in_loop_pct", exec_in_loop(x), false);
+    add_u64(o, "never", x->never);
+}
+
+static void add_surplus(cJSON *o, const struct session *s, const struct executed *e)
+{
+    const struct row *r = &s->rows[e->row];
+    uint32_t other = session_counterpart(s, r, r->def.generation);
+    struct surplus_row x;
+    struct surplus p;
+    surplus_open(s, e->row, other, true, &p);
+    if (p.basis == SURPLUS_NONE) return;
+    cJSON *u = cJSON_AddObjectToObject(o, "surplus");
+    add_text(u, "against", p.b.k->def.name);
+    add_u64(u, "against_generation", s->rows[other].def.generation);
+    cJSON_AddStringToObject(u, "basis",
+                            p.basis == SURPLUS_EXECUTED ? "executed" : "static hot loop");
+    add_number(u, "per_gmac", p.sum_a * 1e9, false);
+    add_number(u, "against_per_gmac", p.sum_b * 1e9, false);
+    cJSON *classes = cJSON_AddObjectToObject(u, "classes");
+    for (uint32_t i = 0; i < surplus_count(&p); i++) {
+        if (!surplus_at(&p, i, &x)) continue;
+        cJSON *c = add_object_of(classes, x.name);
+        add_number(c, "per_gmac", x.a * 1e9, false);
+        add_number(c, "against_per_gmac", x.b * 1e9, false);
+        add_number(c, "part_pct", x.pct, false);
+    }
+}
+
+/* Of one kernel: an entry for each row of it that was counted. */
+static void add_executed(cJSON *o, const struct session *s, uint32_t kernel)
+{
+    cJSON *list = NULL;
+    for (uint32_t i = 0; i < s->nexecuted; i++) {
+        const struct executed *e = &s->executed[i];
+        const struct msg_row_def *r = &s->rows[e->row].def;
+        if (e->kernel != kernel) continue;
+        if (!list) list = cJSON_AddArrayToObject(o, "executed");
+        cJSON *x = cJSON_CreateObject();
+        cJSON_AddItemToArray(list, x);
+        add_text(x, "role", r->role);
+        add_text(x, "phase", r->phase);
+        cJSON *shape = cJSON_AddObjectToObject(x, "shape");
+        add_u64(shape, "m", r->m);
+        add_u64(shape, "n", r->n);
+        add_u64(shape, "k", r->k);
+        add_u64(x, "generation", e->def.generation);
+        add_u64(x, "launches", e->def.launches);
+        add_figure(x, "inst", exec_launch(e, &e->all), true);
+        struct value gmac = exec_per_mac(s, e, &e->all);
+        gmac.v *= 1e9;
+        add_figure(x, "per_gmac", gmac, false);
+        add_figure(x, "range_delta_pct", executed_check(s, e), false);
+        add_u64(x, "static", e->all.count);
+        add_u64(x, "counted", e->all.counted);
+        add_u64(x, "never", e->all.never);
+        cJSON *opcodes = cJSON_AddObjectToObject(x, "opcodes");
+        for (uint32_t k = 0; k < e->nkeys; k++)
+            add_exec_sum(opcodes, e->keys[k].opcode, e, &e->of_key[k]);
+        cJSON *classes = cJSON_AddObjectToObject(x, "classes");
+        for (uint32_t k = 0; k < e->nclasses; k++)
+            add_exec_sum(classes, e->classes[k], e, &e->of_class[k]);
+        add_surplus(x, s, e);
+    }
+}
+
 static void add_census(cJSON *root, const struct session *s)
 {
     cJSON *list = cJSON_AddArrayToObject(root, "census");
@@ -310,6 +394,7 @@ static void add_census(cJSON *root, const struct session *s)
         add_u64(o, "regs", k->def.regs);
         add_u64(o, "smem", k->def.smem_static);
         add_u64(o, "spill_bytes", k->def.spill);
+        add_executed(o, s, i);
     }
 }
 

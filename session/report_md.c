@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "session/executed.h"
 #include "session/report_fmt.h"
 #include "session/report_priv.h"
 
@@ -249,6 +250,41 @@ static enum status put_stalls(const struct session *s, struct buf *out)
     return st;
 }
 
+/* What a line says, as a paragraph. */
+static void line(struct buf *out, const char *text)
+{
+    buf_u8(out, '\n');
+    put_escaped(out, text);
+    buf_printf(out, ".\n");
+}
+
+/* Opcodes of matrix products alone: of the others the classes say enough. */
+static enum status put_executed(const struct session *s, struct buf *out)
+{
+    enum status st = OK;
+    for (uint32_t i = 0; st == OK && i < s->nexecuted; i++) {
+        const struct executed *e = &s->executed[i];
+        struct table_query q = {.kernel = TABLE_NONE, .row = e->row, .other = TABLE_NONE};
+        const struct row *r = &s->rows[e->row];
+        struct surplus p;
+        char title[260], name[160], words[400];
+        exec_title(s, e, name, sizeof name);
+        snprintf(title, sizeof title, "executed by class: %s", name);
+        st = section(s, out, "executed_classes", &q, title);
+        exec_words(s, e, true, words, sizeof words);
+        line(out, words);
+        snprintf(title, sizeof title, "executed by opcode: %s", name);
+        if (st == OK && r->def.macs > 0) st = section(s, out, "executed", &q, title);
+        surplus_open(s, e->row, session_counterpart(s, r, r->def.generation), true, &p);
+        if (st != OK || p.basis == SURPLUS_NONE) continue;
+        snprintf(title, sizeof title, "surplus: %s against %s", name, p.b.k->def.name);
+        st = section(s, out, "surplus", &q, title);
+        surplus_words(&p, words, sizeof words);
+        line(out, words);
+    }
+    return st;
+}
+
 static void put_verdict(struct buf *out, const struct lab_experiment *x)
 {
     const struct msg_verdict *v = &x->verdict;
@@ -311,6 +347,7 @@ static enum status write_md(const struct session *s, struct buf *out)
     if (s->nexperiments) st = put_experiments(s, out);
     if (st == OK && !experiments_alone) st = put_run(s, out);
     if (st == OK) st = put_stalls(s, out);
+    if (st == OK) st = put_executed(s, out);
     if (st == OK) st = put_censuses(s, out);
     if (st == OK) st = section(s, out, "metrics", NULL, NULL);
     if (st == OK) st = section(s, out, "drops", NULL, NULL);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "session/executed.h"
 #include "session/report_fmt.h"
 #include "session/report_priv.h"
 
@@ -128,6 +129,23 @@ static enum status put_table(struct db *d, const struct session *s, const char *
     return st;
 }
 
+/* Of each row that has executed counts. */
+static enum status put_executed(struct db *d, const struct session *s)
+{
+    static const char *const parts[] = {"executed_classes", "executed", "surplus",
+                                        "surplus_opcodes"};
+    enum status st = OK;
+    for (uint32_t i = 0; st == OK && i < s->nexecuted; i++) {
+        struct table_query q = {
+            .kernel = TABLE_NONE, .row = s->executed[i].row, .other = TABLE_NONE};
+        char focus[160];
+        exec_title(s, &s->executed[i], focus, sizeof focus);
+        for (unsigned k = 0; st == OK && k < sizeof parts / sizeof *parts; k++)
+            st = put_table(d, s, parts[k], &q, focus);
+    }
+    return st;
+}
+
 static enum status put_figures(struct db *d, const struct session *s)
 {
     static const char *const plain[] = {"generations", "rows",  "sources", "variants", "parity",
@@ -141,7 +159,7 @@ static enum status put_figures(struct db *d, const struct session *s)
         if (s->kernels[i].has_census) st = put_table(d, s, "census", &q, s->kernels[i].def.name);
         if (st == OK && s->nstalls) st = put_table(d, s, "stalls", &q, s->kernels[i].def.name);
     }
-    return st;
+    return st == OK ? put_executed(d, s) : st;
 }
 
 static void put_experiments(struct db *d, const struct session *s)

@@ -16,10 +16,30 @@
 #include "session/table_priv.h"
 
 const struct table_def *const tables[] = {
-    &table_kernels,   &table_rows,    &table_generations, &table_detail, &table_census,
-    &table_stalls,    &table_sources, &table_variants,    &table_parity, &table_events,
-    &table_drops,     &table_metrics, &table_experiments, &table_gates,  &table_pairs,
-    &table_mechanism, &table_flips,   &table_costs,       &table_regime, &table_ceilings,
+    &table_kernels,
+    &table_rows,
+    &table_generations,
+    &table_detail,
+    &table_census,
+    &table_stalls,
+    &table_sources,
+    &table_variants,
+    &table_parity,
+    &table_events,
+    &table_drops,
+    &table_metrics,
+    &table_experiments,
+    &table_gates,
+    &table_pairs,
+    &table_mechanism,
+    &table_flips,
+    &table_executed,
+    &table_executed_classes,
+    &table_surplus,
+    &table_surplus_opcodes,
+    &table_costs,
+    &table_regime,
+    &table_ceilings,
 };
 const uint32_t ntables = NCOLUMNS(tables);
 

@@ -57,10 +57,12 @@ struct table_def {
 /* "kernels" (rows of the current generation), "rows" (all generations), "generations", "flips"
  * (what each generation did to its costliest kernel), "census" (of the kernel in the query),
  * "stalls" (of the kernel in the query), "sources", "events", "variants", "metrics", "detail"
- * (every figure of the row in the query), "drops", "regime" (what sets the time of each row of the
- * newest generation), "ceilings", "costs" (what each counter
- * source found, lost and cost), "parity", "experiments", and of the experiment
- * whose index is the query's row (none: the newest) "gates", "pairs", "mechanism". */
+ * (every figure of the row in the query), "drops", "regime" (what sets the time of
+ * each row of the newest generation), "ceilings", "costs" (what each counter source
+ * found, lost and cost), "parity", "experiments", "executed" and
+ * "executed_classes" (counts of the row in the query), "surplus" and "surplus_opcodes" (of the row
+ * in the query against the row `other`, or the one before it), and of the experiment whose index is
+ * the query's row (none: the newest) "gates", "pairs", "mechanism". */
 extern const struct table_def *const tables[];
 extern const uint32_t ntables;
 const struct table_def *table_find(const char *id);

@@ -13,6 +13,8 @@ void cell_count(struct cell *c, uint64_t n);     /* an exact number, always ther
 extern const struct table_def table_kernels, table_rows, table_detail;
 extern const struct table_def table_generations, table_variants, table_parity, table_flips;
 extern const struct table_def table_census, table_stalls;
+extern const struct table_def table_executed, table_executed_classes;
+extern const struct table_def table_surplus, table_surplus_opcodes;
 extern const struct table_def table_sources, table_events, table_metrics, table_drops;
 extern const struct table_def table_costs;
 extern const struct table_def table_regime, table_ceilings;

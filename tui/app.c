@@ -294,6 +294,22 @@ static void quit_request(struct app *a)
     a->quit = true;
 }
 
+/* The view that a key opens, by its digit or by a key of its own; VIEWS: none. */
+static enum view_id opened(enum request r)
+{
+    static const struct {
+        enum request request;
+        enum view_id view;
+    } own[] = {
+        {REQ_SASS, VIEW_CENSUS},         {REQ_LISTING, VIEW_LISTING}, {REQ_DIFF, VIEW_DIFF},
+        {REQ_FRAGMENTS, VIEW_FRAGMENTS}, {REQ_RULES, VIEW_RULES},     {REQ_TIMELINE, VIEW_TIMELINE},
+        {REQ_SURPLUS, VIEW_SURPLUS},     {REQ_LAB, VIEW_LAB},         {REQ_OPEN, VIEW_PICK}};
+    if (r >= REQ_VIEW_1 && r <= REQ_VIEW_8) return (enum view_id)(r - REQ_VIEW_1);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (own[i].request == r) return own[i].view;
+    return VIEWS;
+}
+
 void app_request(struct app *a, enum request r)
 {
     const struct view_ops *v = views[a->view];
@@ -302,8 +318,8 @@ void app_request(struct app *a, enum request r)
     a->dirty = true;
     if (v->request && v->request(a, a->view_data[a->view], r)) return;
     if (p && pane_request(p, r)) return;
-    if (r >= REQ_VIEW_1 && r <= REQ_VIEW_8) {
-        app_show_view(a, (enum view_id)(r - REQ_VIEW_1));
+    if (opened(r) < VIEWS) {
+        app_show_view(a, opened(r));
         return;
     }
     switch (r) {
@@ -319,27 +335,6 @@ void app_request(struct app *a, enum request r)
         break;
     case REQ_BLOCKS:
         flip_blocks(a);
-        break;
-    case REQ_SASS:
-        app_show_view(a, VIEW_CENSUS);
-        break;
-    case REQ_LISTING:
-        app_show_view(a, VIEW_LISTING);
-        break;
-    case REQ_DIFF:
-        app_show_view(a, VIEW_DIFF);
-        break;
-    case REQ_FRAGMENTS:
-        app_show_view(a, VIEW_FRAGMENTS);
-        break;
-    case REQ_RULES:
-        app_show_view(a, VIEW_RULES);
-        break;
-    case REQ_TIMELINE:
-        app_show_view(a, VIEW_TIMELINE);
-        break;
-    case REQ_LAB:
-        app_show_view(a, VIEW_LAB);
         break;
     case REQ_PC_WINDOW:
         engine_request(a, "pc", "a PC sampling window was asked for");
@@ -359,6 +354,9 @@ void app_request(struct app *a, enum request r)
     case REQ_EXACT_SET:
         app_exact_set(a);
         break;
+    case REQ_EXECUTED:
+        executed_ask(a);
+        break;
     case REQ_PAUSE:
         pause_request(a);
         break;
@@ -370,9 +368,6 @@ void app_request(struct app *a, enum request r)
             record_stop(a);
         else if (record_start(a, NULL) != OK)
             app_say(a, ROLE_BAD, "%s", err_msg());
-        break;
-    case REQ_OPEN:
-        app_show_view(a, VIEW_PICK);
         break;
     case REQ_ENTER:
         if (a->view != VIEW_DETAIL) app_show_view(a, VIEW_DETAIL);

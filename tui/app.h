@@ -104,9 +104,6 @@ const struct row *app_row(const struct app *a);
 const struct kernel *app_kernel(const struct app *a);
 /* Moves the selection into the newest generation; called before each draw. */
 void app_follow_row(struct app *a);
-/* The row of the same family, role and shape in the newest generation before `than` that ran
- * another kernel; TABLE_NONE when there is none. */
-uint32_t app_counterpart(const struct session *s, const struct row *r, uint32_t than);
 
 /* flip.c */
 void flip_request(struct app *a, enum request r);
@@ -117,6 +114,10 @@ void flip_blocks(struct app *a); /* the next number of blocks an SM */
 void flip_answered(struct app *a, const struct msg_reply *reply);
 enum status app_command(struct app *a, const char *verb, const char *family, const char *variant,
                         uint32_t kd, bool force);
+enum status app_command_arg(struct app *a, const char *verb, const char *arg);
+
+/* executed.c: asks for the executed counts of the row under the cursor. */
+void executed_ask(struct app *a);
 
 /* duty.c: the next longer rest of the counters, then the shortest again. */
 void duty_request(struct app *a);

@@ -4,26 +4,6 @@
 
 #include <string.h>
 
-static bool same_work(const struct session *s, const struct row *x, const struct row *y)
-{
-    return x->def.m == y->def.m && x->def.n == y->def.n && x->def.k == y->def.k &&
-           !strcmp(x->def.role, y->def.role) && !strcmp(x->def.phase, y->def.phase) &&
-           x->def.kernel < s->nkernels && y->def.kernel < s->nkernels &&
-           !strcmp(s->kernels[x->def.kernel].def.family, s->kernels[y->def.kernel].def.family);
-}
-
-uint32_t app_counterpart(const struct session *s, const struct row *r, uint32_t than)
-{
-    uint32_t best = TABLE_NONE;
-    for (uint32_t i = 0; i < s->nrows; i++) {
-        const struct row *o = &s->rows[i];
-        if (o->def.generation >= than || o->def.kernel == r->def.kernel || !same_work(s, r, o))
-            continue;
-        if (best == TABLE_NONE || o->def.generation > s->rows[best].def.generation) best = i;
-    }
-    return best;
-}
-
 /* How well a row fits the keys that flip: 2 = the family that the generation selects, 1 = another
  * family with several variants, 0 = nothing to flip. */
 static int flip_rank(const struct session *s, const struct generation *g, const struct row *r)
@@ -56,7 +36,7 @@ void app_follow_row(struct app *a)
         const struct row *o = &s->rows[i];
         /* Rows that never ran are all there is when a session was made of files. */
         if (o->def.generation != g->def.generation || (!o->calls && !s->ended)) continue;
-        if (r && same_work(s, r, o)) {
+        if (r && session_same_work(s, r, o)) {
             a->row = i;
             return;
         }

@@ -29,6 +29,7 @@ enum option_id {
     OPT_BLOCKS,
     OPT_VARIANTS,
     OPT_REST,
+    OPT_EXECUTED,
     OPT_SCHEDULE,
     OPT_EXACT,
     OPT_THREADS,
@@ -60,6 +61,7 @@ static const struct option run_long[] = {
     {"kd", 1, NULL, OPT_KD},
     {"blocks", 1, NULL, OPT_BLOCKS},
     {"variants", 1, NULL, OPT_VARIANTS},
+    {"executed", 1, NULL, OPT_EXECUTED},
     {"schedule", 1, NULL, OPT_SCHEDULE},
     {"rest", 1, NULL, OPT_REST},
     {"threads", 1, NULL, OPT_THREADS},
@@ -135,6 +137,9 @@ static bool take_option(struct run_options *o, int c)
         return true;
     case OPT_REST:
         o->rest = optarg;
+        return true;
+    case OPT_EXECUTED:
+        o->executed = optarg;
         return true;
     case OPT_SCHEDULE:
         o->schedule = optarg;

@@ -70,8 +70,9 @@ static enum status put_module(struct writer *w, const struct cubin *c, const uin
 
 static enum status put_census(struct writer *w, const struct census *s)
 {
-    struct buf items = {0};
+    struct buf items = {0}, hot = {0};
     for (size_t i = 0; i < s->nrows; i++) {
+        buf_u32(&hot, s->rows[i].n[CENSUS_HOT]);
         buf_str8(&items, s->rows[i].key);
         buf_str8(&items, insn_class_name((enum insn_class)s->rows[i].cls));
         buf_u32(&items, s->rows[i].n[CENSUS_ALL]);
@@ -83,9 +84,13 @@ static enum status put_census(struct writer *w, const struct census *s)
                            .total = s->total,
                            .padding = s->padding,
                            .unknown = s->unknown,
+                           .hot_macs = census_macs(s, CENSUS_HOT),
                            .items = {items.data, (uint32_t)items.len}};
-    enum status st = items.failed ? err_set(ERR_NOMEM, "out of memory") : put(w, FRAME_CENSUS, &m);
+    if (s->loops_known) m.hot = (struct blob){hot.data, (uint32_t)hot.len};
+    enum status st =
+        items.failed || hot.failed ? err_set(ERR_NOMEM, "out of memory") : put(w, FRAME_CENSUS, &m);
     buf_free(&items);
+    buf_free(&hot);
     return st;
 }
 

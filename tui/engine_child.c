@@ -61,6 +61,7 @@ static void make_args(const struct engine_spawn *how, struct args *a)
     add_if(a, "--rest", o->rest);
     add_if(a, "--blocks", o->blocks);
     add_if(a, "--variants", o->variants);
+    add_if(a, "--executed", o->executed);
     add_if(a, "--threads", o->threads);
     add_if(a, "--seed", o->seed);
     add_if(a, "--context", o->context);

@@ -1,16 +1,23 @@
 /* Census: the opcodes of the selected kernel beside those of the kernel that did the same work
- * before the last flip; by opcode, and by class as bars. */
+ * before the last flip; by opcode, and by class as bars. Where executed counts are there they come
+ * first, beside the static ones, by opcode and by class, with why the two differ. */
+#include "session/executed.h"
 #include "tui/view.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLASSES_MAX = 32, CLASSES_W = 46 };
+enum { CLASSES_MAX = 32, CLASSES_W = 46, BOTH_FROM_H = 30 };
+
+/* Executed ones only where there are counts. STATIC_CLASSES: narrow screens, bars instead of the
+ * table. */
+enum census_mode { EXECUTED_OPCODES, EXECUTED_CLASSES, STATIC_OPCODES, STATIC_CLASSES, MODES };
 
 struct census_view {
-    struct pane opcodes;
-    bool by_class; /* narrow screens: bars instead of the table */
+    struct pane opcodes, executed, classes;
+    enum census_mode mode;
+    bool counts; /* the row has executed counts */
 };
 
 struct class_sum {
@@ -20,30 +27,44 @@ struct class_sum {
 
 static void census_init(void *data)
 {
-    pane_init(&((struct census_view *)data)->opcodes, "census");
+    struct census_view *v = data;
+    pane_init(&v->opcodes, "census");
+    pane_init(&v->executed, "executed");
+    pane_init(&v->classes, "executed_classes");
 }
 
 static void census_done(void *data)
 {
-    pane_free(&((struct census_view *)data)->opcodes);
+    struct census_view *v = data;
+    pane_free(&v->opcodes);
+    pane_free(&v->executed);
+    pane_free(&v->classes);
+}
+
+static enum census_mode mode_of(const struct census_view *v)
+{
+    return v->counts || v->mode >= STATIC_OPCODES ? v->mode : STATIC_OPCODES;
 }
 
 static struct pane *census_pane(void *data)
 {
-    return &((struct census_view *)data)->opcodes;
+    struct census_view *v = data;
+    enum census_mode m = mode_of(v);
+    return m == EXECUTED_OPCODES ? &v->executed : m == EXECUTED_CLASSES ? &v->classes : &v->opcodes;
 }
 
 static const struct kernel *other_kernel(struct app *a)
 {
     const struct session *s = app_session(a);
     const struct row *r = app_row(a);
-    uint32_t i = r ? app_counterpart(s, r, r->def.generation) : TABLE_NONE;
+    uint32_t i = r ? session_counterpart(s, r, r->def.generation) : TABLE_NONE;
     return i == TABLE_NONE ? NULL : &s->kernels[s->rows[i].def.kernel];
 }
 
 static void census_update(struct app *a, void *data)
 {
-    struct pane *p = census_pane(data);
+    struct census_view *v = data;
+    struct pane *p = &v->opcodes;
     const struct session *s = app_session(a);
     const struct row *r = app_row(a);
     const struct kernel *other = other_kernel(a);
@@ -51,6 +72,10 @@ static void census_update(struct app *a, void *data)
     p->query.kernel = r ? r->def.kernel : TABLE_NONE;
     p->query.other = other && other->has_census ? (uint32_t)(other - s->kernels) : TABLE_NONE;
     pane_update(p, s);
+    v->counts = r && session_executed_like(s, a->row);
+    v->executed.query.row = v->classes.query.row = v->counts ? a->row : TABLE_NONE;
+    pane_update(&v->executed, s);
+    pane_update(&v->classes, s);
 }
 
 static void add_class(struct class_sum *sums, int *n, const struct census_item *it, bool other)
@@ -139,6 +164,31 @@ static int draw_head(struct app *a, struct area area, const struct kernel *k,
     return y - area.y;
 }
 
+/* What was counted, then classes and opcodes: both where there is room. */
+static void draw_executed(struct app *a, struct census_view *v, struct area area)
+{
+    const struct session *s = app_session(a);
+    const struct executed *e = session_executed_like(s, a->row);
+    bool classes = mode_of(v) == EXECUTED_CLASSES;
+    char text[400];
+    exec_words(s, e, e->row == a->row, text, sizeof text);
+    int rows = text_columns(text) > area.w - 2 && area.h > 12 ? 2 : 1;
+    canvas_wrap(&a->canvas, (struct area){1, area.y, area.w - 2, rows}, ROLE_TEXT, text);
+    area.y += rows;
+    area.h -= rows;
+    if (area.h < BOTH_FROM_H) {
+        pane_draw(census_pane(v), &a->canvas, area, true);
+        return;
+    }
+    struct area top = area;
+    top.h = (int)v->classes.table.nrows + 2;
+    if (top.h > area.h / 2) top.h = area.h / 2;
+    pane_draw(&v->classes, &a->canvas, top, classes);
+    area.y += top.h;
+    area.h -= top.h;
+    pane_draw(&v->executed, &a->canvas, area, !classes);
+}
+
 static void census_draw(struct app *a, void *data, struct area area)
 {
     struct census_view *v = data;
@@ -151,8 +201,12 @@ static void census_draw(struct app *a, void *data, struct area area)
     int used = draw_head(a, area, k, other);
     area.y += used;
     area.h -= used;
+    if (mode_of(v) < STATIC_OPCODES) {
+        draw_executed(a, v, area);
+        return;
+    }
     bool beside = area.w >= 70 + CLASSES_W && k->has_census;
-    if (v->by_class && !beside && k->has_census) {
+    if (mode_of(v) == STATIC_CLASSES && !beside && k->has_census) {
         draw_classes(a, area, k, other);
         return;
     }
@@ -170,7 +224,8 @@ static bool census_request(struct app *a, void *data, enum request r)
         return true;
     }
     if (r != REQ_MODE) return false;
-    v->by_class = !v->by_class;
+    v->mode = (enum census_mode)((mode_of(v) + 1) % MODES);
+    if (!v->counts && v->mode < STATIC_OPCODES) v->mode = STATIC_OPCODES;
     return true;
 }
 

@@ -43,7 +43,7 @@ static void detail_update(struct app *a, void *data)
 
     v->figures.query.row = v->stalls.query.row = r ? a->row : TABLE_NONE;
     v->stalls.query.kernel = r ? r->def.kernel : TABLE_NONE;
-    v->stalls.query.other = r ? app_counterpart(s, r, r->def.generation) : TABLE_NONE;
+    v->stalls.query.other = r ? session_counterpart(s, r, r->def.generation) : TABLE_NONE;
     pane_update(&v->figures, s);
     pane_update(&v->stalls, s);
 }

@@ -44,7 +44,7 @@ static const struct kernel *kernel_before(struct app *a)
 {
     const struct session *s = app_session(a);
     const struct row *r = app_row(a);
-    uint32_t i = r ? app_counterpart(s, r, r->def.generation) : TABLE_NONE;
+    uint32_t i = r ? session_counterpart(s, r, r->def.generation) : TABLE_NONE;
     return i == TABLE_NONE ? NULL : &s->kernels[s->rows[i].def.kernel];
 }
 

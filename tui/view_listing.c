@@ -6,6 +6,7 @@
 #include "sass_view/vendor.h"
 #include "tui/code.h"
 #include "tui/listing.h"
+#include "tui/listing_exec.h"
 #include "tui/listing_heat.h"
 #include "tui/source_text.h"
 #include "tui/view.h"
@@ -36,7 +37,8 @@ struct listing_view {
     struct source_text source;
     struct vendor_text vendor; /* shown instead of our text while it has lines */
     bool own_text;             /* the user, or a script, wants ours */
-    struct listing_heat heat;  /* points into the session: good from update to draw */
+    struct listing_exec exec;
+    struct listing_heat heat; /* both point into the session: good from update to draw */
 };
 
 static void listing_init(void *data)
@@ -179,6 +181,7 @@ static void listing_update(struct app *a, void *data)
     }
     if (!v->code.ok) return;
     v->heat = heat_find(app_session(a), app_row(a), &v->code.flow);
+    v->exec = exec_find(app_session(a), a->row);
     find_typed(a, v);
 }
 
@@ -202,12 +205,18 @@ static int draw_head(struct app *a, const struct listing_view *v, struct area ar
     if (area.h >= SAMPLES_FROM_H) {
         heat_line(&v->heat, text, sizeof text);
         canvas_text(c, 1, area.y + used++, area.w - 2, v->heat.of ? ROLE_TEXT : ROLE_DIM, text);
+        exec_line(&v->exec, text, sizeof text);
+        if (v->exec.of) canvas_text(c, 1, area.y + used++, area.w - 2, ROLE_TEXT, text);
     }
     area.y += used - 1;
     int cx = area.x + 1 + ARROWS_W;
     if (v->heat.of) {
         canvas_text(c, cx, area.y + 1, area.w - cx, ROLE_HEAD, " heat");
         cx += HEAT_W;
+    }
+    if (v->exec.of) {
+        canvas_text(c, cx, area.y + 1, area.w - cx, ROLE_HEAD, "executed");
+        cx += EXEC_W;
     }
     canvas_text(c, cx, area.y + 1, area.w - cx, ROLE_HEAD, "   addr  d");
     cx += ADDRESS_W;
@@ -243,6 +252,11 @@ static void draw_insn(struct app *a, const struct listing_view *v, int x, int y,
         x += HEAT_W;
         w -= HEAT_W;
     }
+    if (v->exec.of) {
+        exec_draw(c, x, y, w, &v->exec, (uint32_t)i);
+        x += EXEC_W;
+        w -= EXEC_W;
+    }
     canvas_printf(c, x, y, w, f->padding[i] ? ROLE_DIM : ROLE_TEXT, "%7x", in->offset);
     if (depth)
         canvas_printf(c, x + 9, y, w - 9, hot ? ROLE_WARN : ROLE_DIM, "%d%s", depth,
@@ -264,15 +278,17 @@ static void draw_insn(struct app *a, const struct listing_view *v, int x, int y,
 static void draw_words(struct app *a, const struct listing_view *v, struct area area, int y)
 {
     int32_t i = insn_here(v);
-    char text[400], wait[16] = "", heat[120];
+    char text[600], wait[16] = "", heat[120], ran[240];
     size_t n = 0, at;
     if (i < 0) return;
     const struct insn *in = &v->code.flow.insns[i];
     for (unsigned b = 0; b < 6; b++)
         if (in->ctl.wait_mask >> b & 1) wait[n++] = (char)('0' + b);
     heat_words(&v->heat, (uint32_t)i, heat, sizeof heat);
-    at = (size_t)snprintf(text, sizeof text, "%s%s%s; stall %u", heat, heat[0] ? "; " : "",
-                          insn_class_help((enum insn_class)in->cls), in->ctl.stall);
+    exec_insn_words(&v->exec, (uint32_t)i, ran, sizeof ran);
+    at = (size_t)snprintf(text, sizeof text, "%s%s%s%s%s; stall %u", heat, heat[0] ? "; " : "", ran,
+                          ran[0] ? "; " : "", insn_class_help((enum insn_class)in->cls),
+                          in->ctl.stall);
     if (n) at += (size_t)snprintf(text + at, sizeof text - at, "; waits for scoreboards %s", wait);
     if (in->ctl.write_bar != INSN_NO_BAR)
         at += (size_t)snprintf(text + at, sizeof text - at, "; result sets %u",

@@ -130,7 +130,7 @@ struct run {
     struct found f;
     struct turns *turns;
     struct times base, attached, clear, standby, after;
-    unsigned rounds[4];
+    unsigned rounds[5];
     uint64_t tag, passes;
     bool prime; /* PC sampling */
 };

@@ -17,6 +17,7 @@ void fake_cupti_reset(void)
     fake_cupti.pm_samples = 600;
     fake_cupti.pc_pcs = 100;
     fake_cupti.passes = 1;
+    fake_cupti.sass_insns = 3;
     fake_state.clock = 1000000000;
 }
 
@@ -192,6 +193,7 @@ static void launch(const char *kernel, bool invalid, uint64_t node)
         fake_state.ranges++;
     else if (fake_state.range_running)
         fake_state.ranges_lost++;
+    fake_sass_launch(kernel);
     if (!fake_cupti.activity_on) return;
     if (fake_state.records == MAX_RECORDS) {
         fake_state.dropped++;

@@ -18,12 +18,14 @@ struct fake_cupti {
     size_t pc_pcs;     /* a window gives: 100 */
     size_t passes;     /* of the range profiler: 1 */
     size_t pc_late;    /* PCs that only appear at disable */
+    size_t sass_insns; /* a counted launch gives: 3 */
     /* to read */
     _Atomic unsigned violations; /* calls against the rules */
     char last_violation[80];
     unsigned hosts; /* host objects alive */
     _Atomic unsigned calls;
-    bool pm_enabled, pc_enabled, range_enabled, activity_on;
+    bool pm_enabled, pc_enabled, range_enabled, activity_on, sass_configured, sass_enabled;
+    unsigned sass_launches; /* that ran patched */
 };
 
 extern struct fake_cupti fake_cupti;

@@ -1,4 +1,4 @@
-/* Private to the paper CUPTI: its state and rules, shared by fake_cupti.c and fake_samplers.c. */
+/* Private to the paper CUPTI: its state and rules, shared by fake_*.c. */
 #ifndef TESTS_FAKE_STATE_H
 #define TESTS_FAKE_STATE_H
 
@@ -30,6 +30,9 @@ struct fake_state {
     struct cupti_kernel_record rec[MAX_RECORDS];
     size_t records, dropped;
     bool overhead_on;
+    uint64_t sass_ids[8];
+    size_t sass_metrics;
+    const char *sass_kernel; /* that ran while counting was on; NULL: none did */
     uint32_t correlation;
     uint64_t clock;
 };
@@ -39,6 +42,7 @@ long fake_scripted(const char *what, long missing);
 /* Counts the call; gives the scripted answer. */
 cupti_result fake_called(const char *symbol);
 cupti_result fake_wrong(cupti_result r, const char *why);
+void fake_sass_launch(const char *kernel); /* a kernel runs */
 
 #define ANSWER(symbol)                                                                             \
     do {                                                                                           \

@@ -33,7 +33,8 @@ static int setup(void **state)
     (void)state;
     snprintf(so, sizeof so, "/tmp/sasstop-fake-cupti-%d.so", (int)getpid());
     snprintf(empty_so, sizeof empty_so, "/tmp/sasstop-empty-%d.so", (int)getpid());
-    if (build("tests/lib/fake_cupti.c tests/lib/fake_samplers.c", so) != 0) so[0] = '\0';
+    if (build("tests/lib/fake_cupti.c tests/lib/fake_samplers.c tests/lib/fake_sass.c", so) != 0)
+        so[0] = '\0';
     if (so[0] && build("-x c /dev/null", empty_so) != 0) so[0] = '\0';
     return 0;
 }

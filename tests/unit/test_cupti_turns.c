@@ -27,7 +27,7 @@ static struct cupti_lib *lib;
 static struct counter_source *src[COUNTER_ROLES];
 static struct turns *turns;
 static uint64_t fake_now, tag;
-static unsigned kinds[4], dirty;
+static unsigned kinds[5], dirty;
 
 static uint64_t now(void)
 {

@@ -100,6 +100,66 @@ static const struct msg_tally *tally_of(const struct session *s, const char *nam
 }
 
 /* What was found and lost is told as totals, and --exact chooses what is counted. */
+/* Every row once, the sum equal to the range's count, the tokens those of a timed round. */
+static void executed_counts_reach_their_rows(void **state)
+{
+    (void)state;
+    static struct session s;
+    uint64_t hashes[2] = {1, 2};
+    fold(WORDS("--sources", "synth", "--rounds", "24", "--bench", "pp64,tg4", "--schedule", "1:1",
+               "--executed", "all"),
+         &s, hashes);
+    assert_true(hashes[0] == hashes[1]);
+    assert_int_equal(s.nexecuted, s.nrows);
+    uint32_t never = 0;
+    for (uint32_t i = 0; i < s.nexecuted; i++) {
+        const struct executed *e = &s.executed[i];
+        struct value check = executed_check(&s, e);
+        assert_string_equal(e->def.source, "synth");
+        assert_int_equal(e->def.launches, 1);
+        assert_int_equal(e->all.counted, e->all.count);
+        never += e->all.never;
+        assert_int_equal(check.state, VALUE_OK);
+        assert_true(check.v == 0);
+    }
+    assert_true(never > 0);
+    session_free(&s);
+}
+
+static void executed_counts_of_one_kernel_on_request(void **state)
+{
+    (void)state;
+    static const char *const asks[] = {"tiles_kd8 ffn_gate prefill", "no_such_kernel", "a b c 1",
+                                       "tiles_kd8 ffn_gate nonsense"};
+    struct engine_child c;
+    struct msg_reply reply;
+    struct msg_executed x;
+    struct frame f;
+    uint32_t counted = 0;
+    engine_child_start(&c, WORDS("--sources", "synth", "--bench", "pp64,tg4"));
+    while (engine_child_next(&c, &f) && f.type != FRAME_ROUND) continue;
+    for (unsigned i = 0; i < 4; i++) {
+        struct msg_command m = {.verb = "sassexec"};
+        snprintf(m.arg, sizeof m.arg, "%s", asks[i]);
+        engine_child_command(&c, &m);
+        assert_true(engine_child_until(&c, FRAME_REPLY, &reply, sizeof reply));
+        assert_int_equal(reply.ok, i == 0 || i == 3);
+        if (i == 1) assert_non_null(strstr(reply.text, "no kernel called no_such_kernel"));
+        if (i == 2) assert_non_null(strstr(reply.text, "sassexec takes all"));
+        if (i == 0) {
+            assert_true(engine_child_until(&c, FRAME_EXECUTED, &x, sizeof x));
+            counted = x.kernel;
+        }
+    }
+    struct msg_log log;
+    do assert_true(engine_child_until(&c, FRAME_LOG, &log, sizeof log));
+    while (!strstr(log.text, "no launch of tiles_kd8 as ffn_gate"));
+    assert_true(counted > 0);
+    struct msg_command quit = {.verb = "quit"};
+    engine_child_command(&c, &quit);
+    assert_true(WIFEXITED(engine_child_wait(&c)));
+}
+
 static void sources_tell_what_they_found_and_counted(void **state)
 {
     (void)state;
@@ -277,6 +337,8 @@ int main(void)
         cmocka_unit_test(products_of_one_layer_alone),
         cmocka_unit_test(exact_lists_hold_every_row_twice),
         cmocka_unit_test(synthetic_figures_reach_their_rows),
+        cmocka_unit_test(executed_counts_reach_their_rows),
+        cmocka_unit_test(executed_counts_of_one_kernel_on_request),
         cmocka_unit_test(sources_tell_what_they_found_and_counted),
         cmocka_unit_test(a_refused_source_says_why),
         cmocka_unit_test(an_overflowed_window_gives_no_figure),

@@ -130,7 +130,7 @@ static void the_help_knows_every_option(void **state)
         "--kd",        "--schedule",  "--threads",  "--seed",     "--context",
         "--no-graphs", "--no-parity", "--epoch-ns", "--instance", "--generation-base",
         "--session",   "--command",   "--doctor",   "--json",     "--logits",
-        "--help"};
+        "--help",      "--executed"};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         assert_non_null(strstr(options_usage(), names[i]));

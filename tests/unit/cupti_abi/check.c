@@ -9,6 +9,7 @@
 #include <cupti_profiler_host.h>
 #include <cupti_profiler_target.h>
 #include <cupti_range_profiler.h>
+#include <cupti_sass_metrics.h>
 #include <cupti_target.h>
 
 #include "cupti/abi.h"
@@ -253,6 +254,64 @@ SAME(cupti_pc_reasons_params, ctx, CUpti_PCSamplingGetStallReasonsParams, ctx);
 SAME(cupti_pc_reasons_params, n, CUpti_PCSamplingGetStallReasonsParams, numStallReasons);
 SAME(cupti_pc_reasons_params, indices, CUpti_PCSamplingGetStallReasonsParams, stallReasonIndex);
 SAME(cupti_pc_reasons_params, names, CUpti_PCSamplingGetStallReasonsParams, stallReasons);
+SIZE(cupti_sass_metric, CUpti_SassMetrics_MetricDetails);
+SAME(cupti_sass_metric, id, CUpti_SassMetrics_MetricDetails, metricId);
+SAME(cupti_sass_metric, name, CUpti_SassMetrics_MetricDetails, pMetricName);
+SAME(cupti_sass_metric, meaning, CUpti_SassMetrics_MetricDetails, pMetricDescription);
+SIZE(cupti_sass_properties_params, CUpti_SassMetrics_GetProperties_Params);
+SAME(cupti_sass_properties_params, size, CUpti_SassMetrics_GetProperties_Params, structSize);
+SAME(cupti_sass_properties_params, priv, CUpti_SassMetrics_GetProperties_Params, pPriv);
+SAME(cupti_sass_properties_params, chip, CUpti_SassMetrics_GetProperties_Params, pChipName);
+SAME(cupti_sass_properties_params, name, CUpti_SassMetrics_GetProperties_Params, pMetricName);
+SAME(cupti_sass_properties_params, metric, CUpti_SassMetrics_GetProperties_Params, metric);
+SIZE(cupti_sass_config, CUpti_SassMetrics_Config);
+SAME(cupti_sass_config, id, CUpti_SassMetrics_Config, metricId);
+SAME(cupti_sass_config, granularity, CUpti_SassMetrics_Config, outputGranularity);
+SIZE(cupti_sass_config_params, CUpti_SassMetricsSetConfig_Params);
+SAME(cupti_sass_config_params, size, CUpti_SassMetricsSetConfig_Params, structSize);
+SAME(cupti_sass_config_params, priv, CUpti_SassMetricsSetConfig_Params, pPriv);
+SAME(cupti_sass_config_params, n, CUpti_SassMetricsSetConfig_Params, numOfMetricConfig);
+SAME(cupti_sass_config_params, configs, CUpti_SassMetricsSetConfig_Params, pConfigs);
+SAME(cupti_sass_config_params, device, CUpti_SassMetricsSetConfig_Params, deviceIndex);
+SIZE(cupti_sass_unconfig_params, CUpti_SassMetricsUnsetConfig_Params);
+SAME(cupti_sass_unconfig_params, size, CUpti_SassMetricsUnsetConfig_Params, structSize);
+SAME(cupti_sass_unconfig_params, priv, CUpti_SassMetricsUnsetConfig_Params, pPriv);
+SAME(cupti_sass_unconfig_params, device, CUpti_SassMetricsUnsetConfig_Params, deviceIndex);
+SIZE(cupti_sass_enable_params, CUpti_SassMetricsEnable_Params);
+SAME(cupti_sass_enable_params, size, CUpti_SassMetricsEnable_Params, structSize);
+SAME(cupti_sass_enable_params, priv, CUpti_SassMetricsEnable_Params, pPriv);
+SAME(cupti_sass_enable_params, ctx, CUpti_SassMetricsEnable_Params, ctx);
+SAME(cupti_sass_enable_params, lazy, CUpti_SassMetricsEnable_Params, enableLazyPatching);
+SIZE(cupti_sass_disable_params, CUpti_SassMetricsDisable_Params);
+SAME(cupti_sass_disable_params, size, CUpti_SassMetricsDisable_Params, structSize);
+SAME(cupti_sass_disable_params, priv, CUpti_SassMetricsDisable_Params, pPriv);
+SAME(cupti_sass_disable_params, ctx, CUpti_SassMetricsDisable_Params, ctx);
+SAME(cupti_sass_disable_params, dropped, CUpti_SassMetricsDisable_Params, numOfDroppedRecords);
+SIZE(cupti_sass_size_params, CUpti_SassMetricsGetDataProperties_Params);
+SAME(cupti_sass_size_params, size, CUpti_SassMetricsGetDataProperties_Params, structSize);
+SAME(cupti_sass_size_params, priv, CUpti_SassMetricsGetDataProperties_Params, pPriv);
+SAME(cupti_sass_size_params, ctx, CUpti_SassMetricsGetDataProperties_Params, ctx);
+SAME(cupti_sass_size_params, records, CUpti_SassMetricsGetDataProperties_Params, numOfPatchedInstructionRecords);
+SAME(cupti_sass_size_params, instances, CUpti_SassMetricsGetDataProperties_Params, numOfInstances);
+SIZE(cupti_sass_value, CUpti_SassMetrics_InstanceValue);
+SAME(cupti_sass_value, id, CUpti_SassMetrics_InstanceValue, metricId);
+SAME(cupti_sass_value, value, CUpti_SassMetrics_InstanceValue, value);
+SIZE(cupti_sass_record, CUpti_SassMetrics_Data);
+SAME(cupti_sass_record, size, CUpti_SassMetrics_Data, structSize);
+SAME(cupti_sass_record, priv, CUpti_SassMetrics_Data, pPriv);
+SAME(cupti_sass_record, cubin_crc, CUpti_SassMetrics_Data, cubinCrc);
+SAME(cupti_sass_record, function_index, CUpti_SassMetrics_Data, functionIndex);
+SAME(cupti_sass_record, function, CUpti_SassMetrics_Data, functionName);
+SAME(cupti_sass_record, pc, CUpti_SassMetrics_Data, pcOffset);
+SAME(cupti_sass_record, values, CUpti_SassMetrics_Data, pInstanceValues);
+SIZE(cupti_sass_flush_params, CUpti_SassMetricsFlushData_Params);
+SAME(cupti_sass_flush_params, size, CUpti_SassMetricsFlushData_Params, structSize);
+SAME(cupti_sass_flush_params, priv, CUpti_SassMetricsFlushData_Params, pPriv);
+SAME(cupti_sass_flush_params, ctx, CUpti_SassMetricsFlushData_Params, ctx);
+SAME(cupti_sass_flush_params, records, CUpti_SassMetricsFlushData_Params, numOfPatchedInstructionRecords);
+SAME(cupti_sass_flush_params, instances, CUpti_SassMetricsFlushData_Params, numOfInstances);
+SAME(cupti_sass_flush_params, data, CUpti_SassMetricsFlushData_Params, pMetricsData);
+VALUE(CUPTI_SASS_GPU, CUPTI_SASS_METRICS_OUTPUT_GRANULARITY_GPU);
 SIZE(cupti_crc_params, CUpti_GetCubinCrcParams);
 SAME(cupti_crc_params, size, CUpti_GetCubinCrcParams, size);
 SAME(cupti_crc_params, cubin_size, CUpti_GetCubinCrcParams, cubinSize);
