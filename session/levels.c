@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = LEVELS_ROWS_MAX, SWEEPS = 400 };
+enum { N = LEVELS_ROWS_MAX, SWEEPS = 100 };
 
 static const double DEPENDENT =
     1e-6; /* pivot of a scaled row under which it is one of the others' */
@@ -60,6 +60,11 @@ int levels_row(struct levels *l, uint32_t row)
 unsigned levels_rows(const struct levels *l)
 {
     return l->n;
+}
+
+uint64_t levels_samples(const struct levels *l)
+{
+    return l->samples;
 }
 
 uint32_t levels_row_at(const struct levels *l, unsigned place)
@@ -118,7 +123,7 @@ static void descend(struct levels *l, unsigned m)
             for (unsigned j = 0; j < l->n; j++) g[j] += l->gram[i * N + j] * step;
             moved = fmax(moved, fabs(step));
         }
-        if (moved < 1e-6) break;
+        if (moved < 1e-4) break;
     }
 }
 

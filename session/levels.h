@@ -35,6 +35,7 @@ void levels_free(struct levels *l); /* NULL is fine */
 /* The place of a row, made when missing; -1 when LEVELS_ROWS_MAX others have one. */
 int levels_row(struct levels *l, uint32_t row);
 unsigned levels_rows(const struct levels *l);
+uint64_t levels_samples(const struct levels *l); /* that were added */
 uint32_t levels_row_at(const struct levels *l, unsigned place);
 
 /* One sample: `part[i]` of it (0..1) was of the row at place[i]. A sample with a value missing is

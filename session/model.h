@@ -290,6 +290,7 @@ struct session {
     uint64_t trace_left_out; /* launches in windows that had to leave */
     struct levels *levels;   /* the system of the newest generation that had a window */
     uint32_t levels_generation;
+    uint64_t levels_solved; /* samples in it when it was solved last */
     uint16_t levels_metric[LEVELS_METRICS_MAX];
     struct module *modules; /* cubins, by hash, for the SASS view */
     uint32_t nmodules;

@@ -1,7 +1,8 @@
 /*
  * Estimates for kernels that are shorter than a sample: the windows of a generation are one system
- * of levels (levels.h), solved anew after each. The rows' row_metric hold the outcome; a generation
- * that has ended keeps what it had last. Samples with a kernel that nobody knows are left out.
+ * of levels (levels.h), solved anew as they come. The rows' row_metric hold the outcome; a
+ * generation that has ended keeps what it had last. Samples with a kernel that nobody knows are
+ * left out.
  *
  * Invariant: a row's row_metric exists wherever a window's sample touched it; those that
  * MAX_ROW_METRICS left no room for get no estimate.
@@ -51,6 +52,7 @@ static enum status system_of(struct session *s, const struct window_fold *w, str
         if (!(s->levels = levels_new(n, most)))
             return err_set(ERR_NOMEM, "out of memory for estimates");
         s->levels_generation = g;
+        s->levels_solved = 0;
         memcpy(s->levels_metric, w->metric, n * sizeof w->metric[0]);
     }
     *out = s->levels;
@@ -96,6 +98,17 @@ static enum status store(struct session *s, const struct window_fold *w, const s
     return OK;
 }
 
+/* Solving costs the same however little a window adds: not for a few samples, nor for under a
+ * sixteenth of what the system holds. */
+static bool due(struct session *s, uint64_t samples)
+{
+    enum { FEW = 64, PART = 16 };
+    uint64_t more = samples - s->levels_solved;
+    if (more < FEW || more < samples / PART) return false;
+    s->levels_solved = samples;
+    return true;
+}
+
 enum status estimate_window(struct session *s, const struct window_fold *w)
 {
     struct levels *l;
@@ -103,6 +116,7 @@ enum status estimate_window(struct session *s, const struct window_fold *w)
 
     if (st != OK || !l) return st;
     each_sample(w, l, levels_add);
+    if (!due(s, levels_samples(l))) return OK;
     levels_solve(l);
     each_sample(w, l, levels_check);
     return store(s, w, l);
