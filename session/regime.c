@@ -3,6 +3,7 @@
 #include "session/regime.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,31 +43,40 @@ static const char *tera(double v, char *text, size_t size)
     return text;
 }
 
+/* Appends; what doesn't fit is cut (a stream may hold any number, of any length). */
+__attribute__((format(printf, 4, 5))) static void put(char *text, size_t size, size_t *at,
+                                                      const char *fmt, ...)
+{
+    va_list ap;
+    if (*at >= size) return;
+    va_start(ap, fmt);
+    int n = vsnprintf(text + *at, size - *at, fmt, ap);
+    va_end(ap);
+    if (n > 0) *at += (size_t)n;
+}
+
 static void put_roofline(const struct regime_in *in, bool counted, struct regime *out)
 {
-    char rate[24], roof[24], share[24] = "";
-    const char *by = counted ? "" : " at least traffic";
-    int n;
+    char number[24], *text = out->roofline;
+    size_t at = 0, size = sizeof out->roofline;
 
     if (out->rate.state != VALUE_OK) {
-        snprintf(out->roofline, sizeof out->roofline, "%s", out->rate.why);
+        put(text, size, &at, "%s", out->rate.why);
         return;
     }
-    n = snprintf(out->roofline, sizeof out->roofline, "%sop/s",
-                 tera(out->rate.v, rate, sizeof rate));
+    put(text, size, &at, "%sop/s", tera(out->rate.v, number, sizeof number));
     if (value_known(&out->intensity))
-        n += snprintf(out->roofline + n, sizeof out->roofline - (size_t)n, " at %.*f op/B%s",
-                      out->intensity.v < 100 ? 1 : 0, out->intensity.v, by);
+        put(text, size, &at, " at %.*f op/B%s", out->intensity.v < 100 ? 1 : 0, out->intensity.v,
+            counted ? "" : " at least traffic");
     if (out->roof.state != VALUE_OK) {
-        snprintf(out->roofline + n, sizeof out->roofline - (size_t)n, "; roof: %s", out->roof.why);
+        put(text, size, &at, "; roof: %s", out->roof.why);
         return;
     }
     bool memory = out->roof.v < 2 * in->compute_ceiling.v;
-    if (value_known(&out->roof_share))
-        snprintf(share, sizeof share, "%.0f%% of ", out->roof_share.v);
-    snprintf(out->roofline + n, sizeof out->roofline - (size_t)n, ": %s%sop/s, the %s roof%s",
-             share, tera(out->roof.v, roof, sizeof roof), memory ? "DRAM" : in->compute_name,
-             memory ? " at that intensity" : "");
+    put(text, size, &at, ": ");
+    if (value_known(&out->roof_share)) put(text, size, &at, "%.0f%% of ", out->roof_share.v);
+    put(text, size, &at, "%sop/s, the %s roof%s", tera(out->roof.v, number, sizeof number),
+        memory ? "DRAM" : in->compute_name, memory ? " at that intensity" : "");
 }
 
 static void roofline(const struct regime_in *in, struct regime *out)

@@ -205,6 +205,26 @@ static void idle_sms_are_told_and_save_nothing(void **state)
     assert_float_equal(r.saving.v, 4.2, 1e-9);
 }
 
+/* A damaged stream may hold any number. */
+static void any_number_is_borne(void **state)
+{
+    (void)state;
+    const double odd[] = {1e308, -1e308, 1e-308, (double)INFINITY, (double)NAN, -5, 0};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        for (size_t k = 0; k < 6; k++) {
+            struct regime_in in = all();
+            struct value *const v[] = {&in.us,        &in.dram_rate,       &in.issue,
+                                       &in.sm_active, &in.compute_ceiling, &in.dram_ceiling};
+            struct regime r;
+            v[k]->v = odd[i];
+            if (k == 0) in.macs = in.least_bytes = odd[i];
+            regime_of(&in, &r);
+            assert_true(strlen(r.decided) > 5 && strlen(r.decided) < sizeof r.decided);
+            assert_true(strlen(r.payoff) > 5 && strlen(r.payoff) < sizeof r.payoff);
+            assert_true(strlen(r.roofline) > 5 && strlen(r.roofline) < sizeof r.roofline);
+        }
+}
+
 static void ceiling(struct session *s, const char *key, uint8_t st, double v)
 {
     struct msg_ceiling m = {.state = st, .v = v, .spread = v / 100, .n = 15};
@@ -250,6 +270,7 @@ int main(void)
         cmocka_unit_test(shared_memory_can_be_the_limit),
         cmocka_unit_test(estimates_keep_their_mark),
         cmocka_unit_test(idle_sms_are_told_and_save_nothing),
+        cmocka_unit_test(any_number_is_borne),
         cmocka_unit_test(ceilings_are_folded_by_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
