@@ -260,6 +260,9 @@ enum status fold_window_end(struct session *s, const struct frame *f, const unio
         if (s->last_window.overflow)
             fold_event(s, f->t_ns, "log", 1, "window %u: the sampler overflowed; not used",
                        d->window);
+        else if (s->last_window.offset_why[0])
+            fold_event(s, f->t_ns, "log", 1, "window %u: no clock offset: %s; not used", d->window,
+                       s->last_window.offset_why);
         goto out;
     }
     s->windows++;

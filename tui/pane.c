@@ -442,7 +442,9 @@ static void explain_value(const struct column *col, const struct value *v, char 
     if (v->source)
         snprintf(from, sizeof from, " by %s%s", v->source, plain ? "" : ", instrumented");
     size_t used = (size_t)snprintf(text, size, "%s %s%s", number, unit, from);
-    if (v->n && used < size) snprintf(text + used, size - used, ", n %u", v->n);
+    if (v->n && used < size) used += (size_t)snprintf(text + used, size - used, ", n %u", v->n);
+    if (v->state == VALUE_ESTIMATE && used < size)
+        snprintf(text + used, size - used, ", estimate: %s", v->why ? v->why : "not measured");
 }
 
 void pane_explain(const struct pane *p, char *text, size_t size)
