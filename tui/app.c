@@ -355,7 +355,8 @@ void app_request(struct app *a, enum request r)
         app_exact_set(a);
         break;
     case REQ_EXECUTED:
-        executed_ask(a);
+    case REQ_EXECUTED_ALL:
+        executed_ask(a, r == REQ_EXECUTED_ALL);
         break;
     case REQ_PAUSE:
         pause_request(a);

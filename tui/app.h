@@ -116,8 +116,8 @@ enum status app_command(struct app *a, const char *verb, const char *family, con
                         uint32_t kd, bool force);
 enum status app_command_arg(struct app *a, const char *verb, const char *arg);
 
-/* executed.c: asks for the executed counts of the row under the cursor. */
-void executed_ask(struct app *a);
+/* executed.c: asks for the executed counts of the row under the cursor, or of all rows. */
+void executed_ask(struct app *a, bool all);
 
 /* duty.c: the next longer rest of the counters, then the shortest again. */
 void duty_request(struct app *a);
