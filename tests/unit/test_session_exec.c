@@ -29,7 +29,11 @@ static void items_come_back(void **state)
     struct rd r = rd_make(b.data, b.len);
     for (unsigned i = 0; i < EXEC_SOME; i++) {
         assert_true(unpack_exec(&r, &it));
-        assert_memory_equal(&it, &exec_some[i], sizeof it);
+        assert_int_equal(it.index, exec_some[i].index);
+        assert_int_equal(it.key, exec_some[i].key);
+        assert_int_equal(it.flags, exec_some[i].flags);
+        assert_true(it.inst == exec_some[i].inst && it.threads == exec_some[i].threads);
+        assert_true(it.pred_on == exec_some[i].pred_on);
     }
     assert_false(unpack_exec(&r, &it));
     assert_false(r.bad);
