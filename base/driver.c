@@ -1,6 +1,6 @@
 /*
  * Driver API by dlopen; see driver.h. Every call is required: all of them exist in drivers from
- * CUDA 11.4 on, and one missing means a driver older than this program can use.
+ * CUDA 11.8 on, and one missing means a driver older than this program can use.
  * To add a call: one row in DRIVER_CALLS.
  */
 #include "base/driver.h"

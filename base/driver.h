@@ -54,6 +54,25 @@ enum {
     DRV_EVENT_DISABLE_TIMING = 2,
     DRV_CAPTURE_THREAD_LOCAL = 1,
     DRV_CAPTURE_RELAXED = 2,
+    /* launch attributes */
+    DRV_LAUNCH_OVERLAP = 6, /* programmatic stream serialization: kernels/early.cuh */
+};
+
+/* CUlaunchAttribute and CUlaunchConfig. */
+struct drv_launch_attribute {
+    int id;
+    uint32_t pad;
+    union {
+        char room[64];
+        int allowed; /* DRV_LAUNCH_OVERLAP */
+    } value;
+};
+
+struct drv_launch {
+    unsigned grid[3], block[3], smem;
+    struct drv_stream *stream;
+    const struct drv_launch_attribute *attributes;
+    unsigned n_attributes;
 };
 
 /* _(field, symbol, arguments): every call returns drv_result. */
@@ -104,6 +123,8 @@ enum {
     _(LaunchKernel, "cuLaunchKernel",                                                              \
       (struct drv_func * f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,       \
        unsigned bz, unsigned smem, struct drv_stream *s, void **args, void **extra))               \
+    _(LaunchKernelEx, "cuLaunchKernelEx",                                                          \
+      (const struct drv_launch *how, struct drv_func *f, void **args, void **extra))               \
     _(OccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor",    \
       (int *blocks, struct drv_func *f, int threads, size_t dyn_smem))                             \
     _(StreamCreate, "cuStreamCreate", (struct drv_stream * *s, unsigned flags))                    \

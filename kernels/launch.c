@@ -1,5 +1,5 @@
 /*
- * The launcher: modules, functions, limits, and the one call of cuLaunchKernel. Plans are made in
+ * The launcher: modules, functions, limits, and the one place that launches. Plans are made in
  * launch_plan.c. See launch.h.
  */
 #include "kernels/launch.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMEM_WITHOUT_OPTIN = 48 * 1024 };
+enum { SMEM_WITHOUT_OPTIN = 48 * 1024, SM_OVERLAPS = 90 };
 
 struct loaded {
     struct drv_func *func;
@@ -27,6 +27,7 @@ struct launcher {
     struct loaded *loaded; /* by variant index */
     struct module *modules;
     int n_modules;
+    bool serial, always_serial; /* nothing starts before its predecessor's end */
 };
 
 static void read_limits(struct launcher *l, int dev)
@@ -66,6 +67,8 @@ enum status launcher_open(struct launcher **out, const struct driver *drv, int d
     }
     l->drv = drv;
     l->reg = reg;
+    const char *serial = getenv("SASSTOP_SERIAL");
+    l->serial = l->always_serial = serial && !strcmp(serial, "1");
     read_limits(l, dev);
     *out = l;
     return OK;
@@ -107,6 +110,10 @@ enum status launcher_function(struct launcher *l, const struct variant *v, struc
         if (st == OK)
             st =
                 driver_check(l->drv, l->drv->ModuleGetFunction(&ld->func, m, v->kernel), v->kernel);
+        /* Blocks of two kernels meet on an SM only when both want it divided the same way. */
+        if (st == OK && v->desc.features & VARIANT_EARLY)
+            st = driver_check(
+                l->drv, l->drv->FuncSetAttribute(ld->func, DRV_FUNC_SMEM_CARVEOUT, 100), v->kernel);
         if (st != OK) return st;
         ld->smem_allowed = SMEM_WITHOUT_OPTIN;
     }
@@ -132,10 +139,26 @@ static enum status launch(struct launcher *l, const struct variant *v, const uin
     struct drv_func *f;
     enum status st = allow_smem(l, v, dyn, &f);
     if (st != OK) return st;
+    if (!l->serial && v->desc.features & VARIANT_EARLY && l->lim.sm >= SM_OVERLAPS) {
+        static const struct drv_launch_attribute early = {.id = DRV_LAUNCH_OVERLAP,
+                                                          .value = {.allowed = 1}};
+        struct drv_launch how = {.grid = {grid[0], grid[1], grid[2]},
+                                 .block = {block, 1, 1},
+                                 .smem = dyn,
+                                 .stream = stream,
+                                 .attributes = &early,
+                                 .n_attributes = 1};
+        return driver_check(l->drv, l->drv->LaunchKernelEx(&how, f, args, NULL), v->kernel);
+    }
     return driver_check(
         l->drv,
         l->drv->LaunchKernel(f, grid[0], grid[1], grid[2], block, 1, 1, dyn, stream, args, NULL),
         v->kernel);
+}
+
+void launcher_serial(struct launcher *l, bool serial)
+{
+    l->serial = serial || l->always_serial;
 }
 
 enum status launcher_run(struct launcher *l, const struct variant *v, const struct shape *shape,

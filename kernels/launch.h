@@ -63,6 +63,10 @@ enum status launcher_open(struct launcher **out, const struct driver *drv, int d
 void launcher_close(struct launcher *l); /* unloads the modules; NULL is fine */
 const struct device_limits *launcher_limits(const struct launcher *l);
 
+/* Kernels with VARIANT_EARLY start before their predecessor's end, unless `serial`: then a kernel's
+ * time is its own. With $SASSTOP_SERIAL=1 they never do. */
+void launcher_serial(struct launcher *l, bool serial);
+
 /* The loaded function of a variant (loading it if needed), for attributes and occupancy. */
 enum status launcher_function(struct launcher *l, const struct variant *v, struct drv_func **f);
 

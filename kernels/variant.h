@@ -33,6 +33,7 @@ enum {
 /* struct variant_desc.features */
 enum {
     VARIANT_WGMMA = 1, /* sm_90a's matrix instructions, copies and clusters */
+    VARIANT_EARLY = 2, /* may start before its predecessor's end: kernels/early.cuh */
 };
 
 /* One named part of the dynamic shared memory; parts lie one after the other in this order. */

@@ -115,7 +115,7 @@ static enum status product_add(struct backend *b, const struct look *look, uint3
     drv_ptr w = op->w->data.addr, y = add->y.addr;
     void *args[] = {&w, &b->q8.p, &y, &y, &m, &k};
     struct cuda_launch l = launch_of(b, op, q4 ? CUDA_Q4K_GEMV_ADD : CUDA_Q6K_GEMV_ADD,
-                                     cuda_gemv_one_blocks(b, op->w->m, op->w->k / 256), args);
+                                     cuda_gemv_one_blocks(b, (op->w->m + 1) / 2), args);
     l.m = 0;
     l.k = op->w->k;
     add_product(&l, op);
@@ -133,8 +133,8 @@ static enum status gate_up(struct backend *b, const struct look *look, uint32_t 
         !one_token(up, QUANT_Q4_K) || up->x.addr != gate->x.addr)
         return OK;
     uint32_t m = gate->w->m;
-    if (up->w->m != m || up->w->k != gate->w->k || m % Q8_CHUNK || glu->dim != m || glu->n != 1 ||
-        glu->x.addr != gate->y.addr || glu->x2.addr != up->y.addr ||
+    if (up->w->m != m || up->w->k != gate->w->k || m % Q8_CHUNK || m > OPS_GEMV_GLU_M ||
+        glu->dim != m || glu->n != 1 || glu->x.addr != gate->y.addr || glu->x2.addr != up->y.addr ||
         !quantised_product(look, 3, &glu->y, m))
         return OK;
     enum status st = cuda_quantise(b, gate);
@@ -143,10 +143,11 @@ static enum status gate_up(struct backend *b, const struct look *look, uint32_t 
     if (st != OK) return st;
     struct op named = *gate;
     named.role = "ffn_gate_up";
-    int k = (int)gate->w->k, gelu = glu->gelu;
+    int im = (int)m, k = (int)gate->w->k, gelu = glu->gelu;
     drv_ptr wg = gate->w->data.addr, wu = up->w->data.addr, y = glu->y.addr;
-    void *args[] = {&wg, &wu, &b->q8.p, &y, &b->q8_next.p, &k, &gelu};
-    struct cuda_launch l = launch_of(b, &named, CUDA_Q4K_GEMV_GLU, m / Q8_CHUNK, args);
+    void *args[] = {&wg, &wu, &b->q8.p, &y, &b->q8_next.p, &im, &k, &gelu};
+    struct cuda_launch l =
+        launch_of(b, &named, CUDA_Q4K_GEMV_GLU, cuda_gemv_one_blocks(b, m), args);
     l.m = 0;
     l.k = gate->w->k;
     add_product(&l, gate);
@@ -187,7 +188,7 @@ static enum status many(struct backend *b, const struct look *look, uint32_t *do
     void *args[] = {&g, &b->q8.p, &k};
     struct cuda_launch l =
         launch_of(b, &named, type == QUANT_Q4_K ? CUDA_Q4K_GEMV_MANY : CUDA_Q6K_GEMV_MANY,
-                  cuda_gemv_one_blocks(b, rows, op->w->k / 256), args);
+                  cuda_gemv_one_blocks(b, rows / 2), args);
     l.m = 0;
     l.k = op->w->k;
     for (uint32_t i = 0; i < n; i++) add_product(&l, op + i);

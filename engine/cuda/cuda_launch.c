@@ -136,6 +136,8 @@ enum status cuda_timing_start(struct backend *b, enum timing timing)
 {
     b->timing = timing;
     b->n_timed = 0;
+    /* Kernels overlap unless each is looked at by itself. */
+    launcher_serial(b->launcher, timing != TIMING_NONE);
     if (timing != TIMING_LAUNCH) return OK;
     drv_result r = DRV_SUCCESS;
     if (!b->base) r = b->drv->EventCreate(&b->base, DRV_EVENT_DEFAULT);

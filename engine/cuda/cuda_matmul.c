@@ -18,8 +18,7 @@ struct kinds {
     bool known, quantised;
     int gemv[4], gemm;
     uint32_t gemv_rows;
-    uint32_t
-        one_block; /* values of a super-block, where the first GEMV is of gemv_one.cuh; else 0 */
+    bool one; /* the first GEMV is of gemv_one.cuh */
 };
 
 static const struct kinds KINDS[] = {
@@ -28,43 +27,43 @@ static const struct kinds KINDS[] = {
                    {CUDA_F32_GEMV, CUDA_F32_GEMV, CUDA_F32_GEMV, CUDA_F32_GEMV},
                    CUDA_F32_GEMM,
                    4,
-                   0},
+                   false},
     [QUANT_F16] = {true,
                    false,
                    {CUDA_F16_GEMV, CUDA_F16_GEMV, CUDA_F16_GEMV, CUDA_F16_GEMV},
                    CUDA_F16_GEMM,
                    4,
-                   0},
+                   false},
     [QUANT_Q4_1] = {true,
                     true,
                     {CUDA_Q4_1_GEMV, CUDA_Q4_1_GEMV, CUDA_Q4_1_GEMV, CUDA_Q4_1_GEMV},
                     CUDA_Q4_1_GEMM,
                     4,
-                    0},
+                    false},
     [QUANT_Q5_0] = {true,
                     true,
                     {CUDA_Q5_0_GEMV, CUDA_Q5_0_GEMV, CUDA_Q5_0_GEMV, CUDA_Q5_0_GEMV},
                     CUDA_Q5_0_GEMM,
                     4,
-                    0},
+                    false},
     [QUANT_Q8_0] = {true,
                     true,
                     {CUDA_Q8_0_GEMV, CUDA_Q8_0_GEMV, CUDA_Q8_0_GEMV, CUDA_Q8_0_GEMV},
                     CUDA_Q8_0_GEMM,
                     4,
-                    0},
+                    false},
     [QUANT_Q4_K] = {true,
                     true,
                     {CUDA_Q4K_GEMV_1, CUDA_Q4K_GEMV_2, CUDA_Q4K_GEMV_4, CUDA_Q4K_GEMV_8},
                     -1,
                     OPS_GEMV_ROWS,
-                    256},
+                    true},
     [QUANT_Q6_K] = {true,
                     true,
                     {CUDA_Q6K_GEMV_1, CUDA_Q6K_GEMV_2, CUDA_Q6K_GEMV_4, CUDA_Q6K_GEMV_8},
                     CUDA_Q6K_GEMM,
                     OPS_GEMV_ROWS,
-                    256},
+                    true},
 };
 
 enum status cuda_quantise(struct backend *b, const struct op *op)
@@ -109,23 +108,20 @@ bool cuda_is_quantised(const struct weight *w)
            KINDS[w->type].quantised;
 }
 
-uint32_t cuda_gemv_one_blocks(const struct backend *b, uint32_t rows, uint32_t blocks_a_row)
+uint32_t cuda_gemv_one_blocks(const struct backend *b, uint32_t pairs)
 {
-    const uint32_t most = OPS_GEMV_ONE_BLOCKS * (uint32_t)launcher_limits(b->launcher)->sms;
-    uint32_t halves = (rows + OPS_GEMV_ONE_WARPS - 1) / OPS_GEMV_ONE_WARPS;
-    uint32_t pairs = (rows + 2 * OPS_GEMV_ONE_WARPS - 1) / (2 * OPS_GEMV_ONE_WARPS);
-    if (halves <= most && blocks_a_row > 1) return halves;
-    return pairs < most ? pairs : most;
+    const uint32_t sms = (uint32_t)launcher_limits(b->launcher)->sms;
+    return pairs < sms ? pairs : sms;
 }
 
 static enum status pick(const struct backend *b, const struct op *op, const struct kinds *kinds,
                         struct cuda_launch *l)
 {
     uint32_t m = op->w->m, n = op->n;
-    bool one = n == 1 && kinds->one_block;
+    bool one = n == 1 && kinds->one;
     if (one && op->w->k <= OPS_GEMV_ONE_K) {
         l->v = b->kernel[kinds->gemv[0]];
-        l->grid[0] = cuda_gemv_one_blocks(b, m, op->w->k / kinds->one_block);
+        l->grid[0] = cuda_gemv_one_blocks(b, (m + 1) / 2);
     } else if (one) {
         l->v = b->kernel[kinds->gemv[1]]; /* it takes rows of any length */
         l->grid[0] = (m + kinds->gemv_rows - 1) / kinds->gemv_rows;

@@ -168,8 +168,8 @@ enum status cuda_to_bf16(struct backend *b, const struct op *op);
 /* q8 holds the chunks of the activations at x from now on. */
 void cuda_q8_holds(struct backend *b, uint64_t x, uint32_t n, uint32_t k);
 bool cuda_is_quantised(const struct weight *w);
-/* Blocks for a kernel of kernels/ops/gemv_one.cuh: as many warps as rows when they fit. */
-uint32_t cuda_gemv_one_blocks(const struct backend *b, uint32_t rows, uint32_t blocks_a_row);
+/* Blocks for a kernel of kernels/ops/gemv_one.cuh: one an SM, or a pair of rows. */
+uint32_t cuda_gemv_one_blocks(const struct backend *b, uint32_t pairs);
 enum status cuda_rope_table(struct backend *b, const struct op *op, drv_ptr *out);
 /* Launches attn_decode_*, and leaves the merge of its parts to the caller. */
 enum status cuda_attention_parts(struct backend *b, const struct op *op);

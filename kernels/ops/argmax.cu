@@ -55,6 +55,8 @@ extern "C" __global__ void __launch_bounds__(OPS_FLAT)
     argmax_part(const float *logits, struct part *parts, int n)
 {
     struct part best = {-INFINITY, -INFINITY, ~0u, 0};
+    early_release();
+    early_wait();
     for (int i = blockIdx.x * OPS_FLAT + threadIdx.x; i < n; i += gridDim.x * OPS_FLAT) {
         struct part p = {logits[i], -INFINITY, (uint32_t)i, 0};
         if (p.v1 == p.v1) best = better(best, p);
@@ -62,13 +64,15 @@ extern "C" __global__ void __launch_bounds__(OPS_FLAT)
     best = block_best(best);
     if (threadIdx.x == 0) parts[blockIdx.x] = best;
 }
-OPS_DESC(argmax_part, "ops", "largest and second largest logit of a part of the vocabulary", "f32",
-         "f32", "", OPS_FLAT);
+OPS_DESC_EARLY(argmax_part, "ops", "largest and second largest logit of a part of the vocabulary",
+               "f32", "f32", "", OPS_FLAT);
 
 extern "C" __global__ void __launch_bounds__(OPS_FLAT)
     argmax_merge(const struct part *parts, struct ops_argmax *out, struct ops_state *state)
 {
     struct part none = {-INFINITY, -INFINITY, ~0u, 0};
+    early_release();
+    early_wait();
     struct part best = block_best(threadIdx.x < OPS_ARGMAX_PARTS ? parts[threadIdx.x] : none);
     if (threadIdx.x) return;
     out->token = best.i1 == ~0u ? 0 : best.i1;
@@ -76,5 +80,5 @@ extern "C" __global__ void __launch_bounds__(OPS_FLAT)
     out->top2 = best.v2;
     state->token[0] = out->token;
 }
-OPS_DESC(argmax_merge, "ops", "merges the parts, writes the next token", "f32", "f32", "",
-         OPS_FLAT);
+OPS_DESC_EARLY(argmax_merge, "ops", "merges the parts, writes the next token", "f32", "f32", "",
+               OPS_FLAT);

@@ -129,6 +129,20 @@ static __device__ __forceinline__ void write_parts(struct partial<HD> *p, float 
     }
 }
 
+/* Keys and values of positions [p0, p1) into the L2, 128 bytes a thread at a time. Only a hint: the
+ * kernels before this one may still be writing the last of them. */
+template <int HD>
+static __device__ __forceinline__ void prefetch(const float *k_cache, const float *v_cache,
+                                                size_t stride, int kv_head, int p0, int p1)
+{
+    enum { LINES = HD / 32 };
+    for (int i = threadIdx.x; i < (p1 - p0) * LINES; i += THREADS) {
+        size_t at = (size_t)(p0 + i / LINES) * stride + (size_t)kv_head * HD + i % LINES * 32;
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(k_cache + at));
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(v_cache + at));
+    }
+}
+
 template <int HD>
 static __device__ __forceinline__ void body(const float *q, const float *k_cache,
                                             const float *v_cache, float *scratch, int pos,
@@ -152,6 +166,9 @@ static __device__ __forceinline__ void body(const float *q, const float *k_cache
 #pragma unroll
         for (int i = 0; i < partial<HD>::FOURS; i++) p.acc[g][i] = make_float4(0, 0, 0, 0);
     }
+    early_release();
+    prefetch<HD>(k_cache, v_cache, stride, kv_head, p0, p1);
+    early_wait();
     for (int i = threadIdx.x; i < GROUP * HD; i += THREADS)
         ((float *)qq)[i] = i / HD < group ? q[(size_t)head0 * HD + i] * scale : 0.0f;
     __syncthreads();
@@ -172,9 +189,9 @@ static __device__ __forceinline__ void body(const float *q, const float *k_cache
     {                                                                                              \
         body<HD>(q, k_cache, v_cache, scratch, (int)state->pos0, heads, kv_heads, window, scale);  \
     }                                                                                              \
-    OPS_DESC(attn_decode_##HD, "ops",                                                              \
-             "attention of one query, positions cut into parts; heads of " #HD, "f32", "f32", "",  \
-             THREADS)
+    OPS_DESC_EARLY(attn_decode_##HD, "ops",                                                        \
+                   "attention of one query, positions cut into parts; heads of " #HD, "f32",       \
+                   "f32", "", THREADS)
 
 ATTN(64);
 ATTN(96);
@@ -210,6 +227,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     attn_decode_merge_q8(const float *scratch, float *y, int head_dim, uint8_t *chunks)
 {
     const float *part = scratch + (size_t)blockIdx.x * SPLITS * (head_dim + 2);
+    early_release();
+    early_wait();
     for (int d = threadIdx.x; d < head_dim; d += THREADS) {
         int at = blockIdx.x * head_dim + d;
         float v = merged(part, head_dim, d);
@@ -217,5 +236,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         ops::quantise_warp(v, chunks + (size_t)(at / 32) * ops::CHUNK_BYTES);
     }
 }
-OPS_DESC(attn_decode_merge_q8, "ops", "merges the parts of attn_decode, and makes their q8 chunks",
-         "f32", "f32", "", THREADS);
+OPS_DESC_EARLY(attn_decode_merge_q8, "ops",
+               "merges the parts of attn_decode, and makes their q8 chunks", "f32", "f32", "",
+               THREADS);

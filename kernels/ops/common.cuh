@@ -9,6 +9,7 @@
 #ifndef KERNELS_OPS_COMMON_CUH
 #define KERNELS_OPS_COMMON_CUH
 
+#include "kernels/early.cuh"
 #include "kernels/ops/ops.h"
 #include "kernels/variant.h"
 
@@ -61,10 +62,15 @@ static __device__ __forceinline__ float block_sum(float v, float *part)
 
 } // namespace ops
 
-/* A descriptor with the fields that every operator fills. */
-#define OPS_DESC(NAME, FAMILY, NOTE, NUMERIC, LAYOUT_A, LAYOUT_B, THREADS)                         \
+/* A descriptor with the fields that every operator fills; EARLY: the kernel keeps the rules of
+ * kernels/early.cuh. */
+#define OPS_DESC_FULL(NAME, FAMILY, NOTE, NUMERIC, LAYOUT_A, LAYOUT_B, THREADS, FEATURES)          \
     VARIANT_DESC(NAME) = {VARIANT_HEAD(NAME), .family = FAMILY,     .note = NOTE,                  \
                           .numeric = NUMERIC, .layout_a = LAYOUT_A, .layout_b = LAYOUT_B,          \
-                          .threads = THREADS, .min_sm = 80}
+                          .threads = THREADS, .min_sm = 80,         .features = FEATURES}
+#define OPS_DESC(NAME, FAMILY, NOTE, NUMERIC, LAYOUT_A, LAYOUT_B, THREADS)                         \
+    OPS_DESC_FULL(NAME, FAMILY, NOTE, NUMERIC, LAYOUT_A, LAYOUT_B, THREADS, 0)
+#define OPS_DESC_EARLY(NAME, FAMILY, NOTE, NUMERIC, LAYOUT_A, LAYOUT_B, THREADS)                   \
+    OPS_DESC_FULL(NAME, FAMILY, NOTE, NUMERIC, LAYOUT_A, LAYOUT_B, THREADS, VARIANT_EARLY)
 
 #endif

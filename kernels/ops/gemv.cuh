@@ -71,4 +71,23 @@ template <int NT> struct gemv_chunks {
 
 } // namespace ops
 
+/* FAMILY_nNT, a call of the file's body<NT>(). */
+#define OPS_GEMV(FAMILY, NT, LAYOUT_B, TILE_K, NOTE)                                               \
+    extern "C" __global__ void __launch_bounds__(ops::GEMV_THREADS)                                \
+        FAMILY##_n##NT(const uint8_t *w, const uint8_t *chunks, float *y, int m, int n, int k)     \
+    {                                                                                              \
+        body<NT>(w, chunks, y, m, n, k);                                                           \
+    }                                                                                              \
+    VARIANT_DESC(FAMILY##_n##NT) = {VARIANT_HEAD(FAMILY##_n##NT),                                  \
+                                    .family = #FAMILY,                                             \
+                                    .note = NOTE ", up to " #NT " tokens",                         \
+                                    .numeric = "q8",                                               \
+                                    .layout_a = "q8_chunk40",                                      \
+                                    .layout_b = LAYOUT_B,                                          \
+                                    .tile_m = OPS_GEMV_ROWS,                                       \
+                                    .tile_n = NT,                                                  \
+                                    .tile_k = TILE_K,                                              \
+                                    .threads = ops::GEMV_THREADS,                                  \
+                                    .min_sm = 80}
+
 #endif

@@ -1,15 +1,21 @@
 /*
  * Products of quantised weights with one token, for rows of up to OPS_GEMV_ONE_K values: what
- * decode is made of. Memory speed is the limit, so the loop is about bytes in flight.
+ * decode is made of. Memory speed is the limit, so this is about bytes under way, and about having
+ * them under way before the kernel in front has ended.
  *
- * A warp reads two streams of super-blocks at once: two rows, the same row's two halves, or a
- * gate's row and its up's. Loads run ONE_DEPTH steps ahead of their use, past the end of a unit
- * into the warp's next one, and the first of them leave before the activations are staged.
+ * A block an SM. Pairs of rows (two neighbours, or a gate's row and its up's) are dealt out evenly
+ * to the blocks and in turn to a block's warps. A warp brings its pairs through a ring of its own
+ * in shared memory by cp.async: a stage is F::EACH super-blocks of both rows, and is fetched anew
+ * as soon as its bytes are in registers. Weights are written by nobody, so the ring fills before
+ * early_wait(); then the activations are staged, once a block.
  *
- * A format F is a struct: BYTES of a super-block, LANES that share one, place(c) = where chunk c of
- * a super-block lies in the staged values, `struct raw` = one lane's share in registers, load(),
- * and dot() = the lane's part of the sum. A plan P is a struct: units() of this warp, at(unit,
- * stream), done(unit, v0, v1) with both streams' sums in every lane, and end() of the block.
+ * A format F is a struct: BYTES of a super-block, LANES that share one, EACH = 32 / LANES,
+ * STAGES, SCALES = floats staged of a super-block beside its values; place(c, w) = where word w of
+ * chunk c lies among the staged values; scales() stages the rest of a chunk; `struct lane` = what
+ * prepare() makes of a lane once; `struct raw` = a lane's share of a row's super-block, read() from
+ * the stage; dot() = the lane's part of a row's sum. A plan P is a struct: units() of all blocks,
+ * at(unit, s) = row s of a pair, done(unit, v0, v1) with both sums in every lane, end(lo, hi) of a
+ * block's units.
  */
 #ifndef KERNELS_OPS_GEMV_ONE_CUH
 #define KERNELS_OPS_GEMV_ONE_CUH
@@ -20,148 +26,209 @@
 namespace ops
 {
 
-enum { ONE_THREADS = 256, ONE_WARPS = ONE_THREADS / 32, ONE_DEPTH = 2 };
+enum {
+    ONE_WARPS = 16,
+    ONE_THREADS = ONE_WARPS * 32,
+    ONE_BLOCKS = 2,
+    ONE_COUNTS = OPS_GEMV_GLU_M / 32
+};
+
+/* Shared memory: values and scales of the activations, then the warps' rings. */
+template <class F> struct one_layout {
+    enum {
+        BLOCKS = OPS_GEMV_ONE_K / 256,
+        SCALES_AT = BLOCKS * 256,
+        RINGS_AT = SCALES_AT + BLOCKS * F::SCALES * 4,
+        /* Copies are of 16 aligned bytes: a row that isn't aligned so has up to 14 before it. */
+        PIECES = (F::EACH * F::BYTES + (F::BYTES % 16 ? 14 : 0) + 15) / 16,
+        SEGMENT = PIECES * 16,
+        STAGE = 2 * SEGMENT,
+        RING = F::STAGES * STAGE,
+        BYTES = RINGS_AT + ONE_WARPS * RING,
+    };
+};
 
 struct one_tile {
-    uint4 q[OPS_GEMV_ONE_K / 16];
-    float2 d[OPS_GEMV_ONE_K / 32]; /* {da, da * sa} */
+    const uint4 *q;
+    const float *scales;
 };
 
-/* `count` super-blocks at p, whose activations start at staged super-block `first`. */
-struct one_stream {
-    const uint8_t *p;
-    int first, count;
-};
+/* Never taken for a value that doesn't change: chunks are written while the block waits. */
+static __device__ __forceinline__ uint32_t load_chunk_word(const uint32_t *p)
+{
+    uint32_t v;
+    asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(v) : "l"(p));
+    return v;
+}
+
+/* Unsigned bytes of w times signed bytes of a, added to c. */
+static __device__ __forceinline__ int dot_u8s8(uint32_t w, uint32_t a, int c)
+{
+    asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(c) : "r"(w), "r"(a));
+    return c;
+}
 
 template <class F>
-static __device__ __forceinline__ void one_stage(one_tile *s, const uint8_t *chunks, int k)
+static __device__ __forceinline__ void one_stage(uint8_t *shared, const uint8_t *chunks, int k)
 {
+    enum { WORDS = OPS_GEMV_ONE_K / 4 / ONE_THREADS };
+    static_assert(OPS_GEMV_ONE_K / 32 <= ONE_THREADS, "a thread has one chunk's scales");
     const uint32_t *a = (const uint32_t *)chunks;
-    uint32_t *q = (uint32_t *)s->q;
-    for (int i = threadIdx.x; i < k / 32 * 8; i += ONE_THREADS) {
-        int c = i >> 3;
-        q[((c & ~7) + F::place(c & 7)) * 8 + (i & 7)] = a[c * CHUNK_WORDS + 1 + (i & 7)];
+    uint32_t *q = (uint32_t *)shared, v[WORDS];
+    const int c = threadIdx.x;
+#pragma unroll
+    for (int j = 0; j < WORDS; j++) {
+        const int i = threadIdx.x + j * ONE_THREADS;
+        if (i < k / 4) v[j] = load_chunk_word(a + (i >> 3) * CHUNK_WORDS + 1 + (i & 7));
     }
-    for (int c = threadIdx.x; c < k / 32; c += ONE_THREADS) {
-        float da = half_bits(a[c * CHUNK_WORDS] & 0xffff);
-        s->d[c] = make_float2(da, da * (float)(int)a[c * CHUNK_WORDS + 9]);
+    if (c < k / 32) F::scales((float *)(shared + one_layout<F>::SCALES_AT), c, a + c * CHUNK_WORDS);
+#pragma unroll
+    for (int j = 0; j < WORDS; j++) {
+        const int i = threadIdx.x + j * ONE_THREADS;
+        if (i < k / 4) q[F::place(i >> 3, i & 7)] = v[j];
     }
 }
 
-/* Where a warp is in its units, each of `steps` steps, with this lane's places in both streams. */
-template <class F, class P> struct one_cursor {
-    enum { EACH = 32 / F::LANES }; /* super-blocks a step */
-    int unit, step, sb;
-    one_stream s[2];
+static __device__ __forceinline__ void copy_16(uint32_t to, const uint8_t *from)
+{
+    asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" ::"r"(to), "l"(from)
+                 : "memory");
+}
 
-    __device__ __forceinline__ void enter(const P &plan)
+static __device__ __forceinline__ void copies_end()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int LEFT> static __device__ __forceinline__ void copies_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+}
+
+/* Where a warp's fetches are in its units, each of `steps` steps. */
+template <class F, class P> struct one_fetch {
+    const P &plan;
+    const uint8_t *p[2];
+    int unit, step, steps, blocks;
+    uint32_t ring, slot; /* shared address, bytes in it */
+
+    __device__ __forceinline__ one_fetch(const P &plan_, int unit_, int steps_, int blocks_,
+                                         uint32_t ring_)
+        : plan(plan_), unit(unit_), step(0), steps(steps_), blocks(blocks_), ring(ring_), slot(0)
     {
-        const int group = (threadIdx.x & 31) / F::LANES;
-        sb = group;
-        s[0] = plan.at(unit, 0);
-        s[1] = plan.at(unit, 1);
-        s[0].p += group * F::BYTES;
-        s[1].p += group * F::BYTES;
+        p[0] = plan.at(unit, 0);
+        p[1] = plan.at(unit, 1);
     }
-    __device__ __forceinline__ void next(const P &plan, int steps)
+
+    /* A step's bytes of both rows, one group of copies; `really` or none. */
+    __device__ __forceinline__ void next(bool really)
     {
-        if (++step == steps) {
-            step = 0;
-            unit++;
-            enter(plan);
-            return;
-        }
-        sb += EACH;
-        s[0].p += EACH * F::BYTES;
-        s[1].p += EACH * F::BYTES;
-    }
-    /* A group of lanes past the end holds zeros: scales of 0 add nothing. */
-    __device__ __forceinline__ void load(typename F::raw (&r)[2]) const
-    {
+        typedef one_layout<F> L;
+        if (really) {
+            const int bytes = min(F::EACH, blocks - step * F::EACH) * F::BYTES;
+            const int lane = threadIdx.x & 31;
+            const uint8_t *from[2];
+            int pieces[2];
 #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            r[i] = typename F::raw{};
-            if (sb < s[i].count) F::load(r[i], s[i].p, (threadIdx.x & 31) % F::LANES);
+            for (int s = 0; s < 2; s++) {
+                const int off = F::BYTES % 16 ? (int)((uintptr_t)p[s] & 15) : 0;
+                from[s] = p[s] - off;
+                pieces[s] = (off + bytes + 15) >> 4;
+                p[s] += F::EACH * F::BYTES;
+            }
+#pragma unroll
+            for (int j = 0; j < (2 * L::PIECES + 31) / 32; j++) {
+                const int i = lane + 32 * j;
+                const bool second = i >= L::PIECES;
+                const int piece = second ? i - L::PIECES : i;
+                if (piece < (second ? pieces[1] : pieces[0]))
+                    copy_16(ring + slot + i * 16, (second ? from[1] : from[0]) + piece * 16);
+            }
+            slot = slot + L::STAGE == L::RING ? 0 : slot + L::STAGE;
+            if (++step == steps) {
+                step = 0;
+                unit += ONE_WARPS;
+                p[0] = plan.at(unit, 0);
+                p[1] = plan.at(unit, 1);
+            }
         }
+        copies_end();
     }
 };
 
-/* The longest stream of any unit has `steps` steps; stream 1 starts at staged super-block `first`.
- */
-template <class F>
-static __device__ __forceinline__ float one_use(const typename F::raw &r, const one_tile *t,
-                                                int first, int step, int count)
+/* The units of all blocks before block b. */
+static __device__ __forceinline__ int one_share(int units, int b)
 {
-    const int lane = threadIdx.x & 31, sb = step * (32 / F::LANES) + lane / F::LANES;
-    return F::dot(r, t, sb < count ? first + sb : 0, lane % F::LANES);
+    return (int)((long long)units * b / gridDim.x);
 }
 
 template <class F, class P>
-static __device__ __forceinline__ void one_run(P plan, const uint8_t *chunks, int k)
+static __device__ __forceinline__ void one_run(const P plan, const uint8_t *chunks, int k)
 {
-    __shared__ one_tile tile;
-    typename F::raw r[ONE_DEPTH][2];
-    const int count0 = plan.at(0, 0).count, count1 = plan.at(0, 1).count;
-    const int first1 = plan.at(0, 1).first;
-    const int steps = (count0 + 32 / F::LANES - 1) / (32 / F::LANES); /* count1 <= count0 */
-    const int total = plan.units() * steps;
-    one_cursor<F, P> load = {};
-    int unit = 0, step = 0;
-    float v0 = 0, v1 = 0;
-    load.enter(plan);
+    typedef one_layout<F> L;
+    extern __shared__ __align__(128) uint8_t one_shared[];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = lane / F::LANES;
+    const int blocks = k / 256, steps = (blocks + F::EACH - 1) / F::EACH;
+    const int lo = one_share(plan.units(), blockIdx.x),
+              hi = one_share(plan.units(), blockIdx.x + 1);
+    const int total = max(0, hi - lo - warp + ONE_WARPS - 1) / ONE_WARPS * steps;
+    uint8_t *const ring = one_shared + L::RINGS_AT + warp * L::RING;
+    const typename F::lane prepared = F::prepare(lane % F::LANES);
+    const one_tile tile = {(const uint4 *)one_shared, (const float *)(one_shared + L::SCALES_AT)};
+    one_fetch<F, P> fetch(plan, lo + warp, steps, blocks, (uint32_t)__cvta_generic_to_shared(ring));
 #pragma unroll
-    for (int d = 0; d < ONE_DEPTH; d++) {
-        if (d >= total) break;
-        load.load(r[d]);
-        load.next(plan, steps);
-    }
-    one_stage<F>(&tile, chunks, k);
+    for (int i = 0; i < F::STAGES; i++) fetch.next(i < total);
+    early_release();
+    early_wait();
+    one_stage<F>(one_shared, chunks, k);
     __syncthreads();
-    for (int i = 0; i < total; i += ONE_DEPTH) {
+    uint32_t slot = 0;
+    int step = 0, unit = lo + warp, at[2] = {};
+    float v[2] = {};
+#pragma unroll 1
+    for (int i = 0; i < total; i++) {
+        const int sb = step * F::EACH + group;
+        typename F::raw r[2];
+        copies_wait<F::STAGES - 1>();
+        __syncwarp();
 #pragma unroll
-        for (int d = 0; d < ONE_DEPTH; d++) {
-            if (i + d >= total) break;
-            v0 += one_use<F>(r[d][0], &tile, 0, step, count0);
-            v1 += one_use<F>(r[d][1], &tile, first1, step, count1);
-            if (i + d + ONE_DEPTH < total) {
-                load.load(r[d]);
-                load.next(plan, steps);
+        for (int s = 0; s < 2; s++) {
+            if (F::BYTES % 16) {
+                if (step == 0) at[s] = (int)((uintptr_t)plan.at(unit, s) & 15);
             }
-            if (++step < steps) continue;
-            plan.done(unit++, warp_sum(v0), warp_sum(v1));
-            v0 = v1 = 0;
-            step = 0;
+            F::read(r[s], ring + slot + s * L::SEGMENT + at[s] + group * F::BYTES, prepared);
+            at[s] = (at[s] + F::EACH * F::BYTES) & 15;
         }
+        __syncwarp();
+        fetch.next(i + F::STAGES < total);
+        if (sb < blocks) F::dot(v, r, prepared, tile, sb);
+        slot = slot + L::STAGE == L::RING ? 0 : slot + L::STAGE;
+        if (++step < steps) continue;
+        plan.done(unit, warp_sum(v[0]), warp_sum(v[1]));
+        unit += ONE_WARPS;
+        step = 0;
+        v[0] = v[1] = 0;
     }
-    plan.end();
+    plan.end(lo, hi);
 }
 
 /* ---- plans ---- */
 
 /* Rows of one to three matrices of the same k, one after the other; x2: added to the first one's
- * result when it isn't NULL. With as many warps as rows a row's halves are the two streams, else
- * two neighbouring rows (every m even when there are several matrices). */
+ * result when it isn't NULL. Every m is even when there are several matrices. */
 template <class F, int N> struct one_rows {
     struct ops_gemv_many g;
     const float *x2;
-    int all, blocks, warp, warps;
-    bool halves;
+    int all, blocks;
 
     __device__ __forceinline__ one_rows(const ops_gemv_many &many, const float *add, int k)
         : g(many), x2(add), all(N == 1 ? many.m[0] : many.m[0] + many.m[1] + many.m[2]),
-          blocks(k / 256), warp(blockIdx.x * ONE_WARPS + (threadIdx.x >> 5)),
-          warps(gridDim.x * ONE_WARPS), halves(warps >= all)
+          blocks(k / 256)
     {
     }
     __device__ __forceinline__ int units() const
     {
-        int n = halves ? all : (all + 1) / 2;
-        return warp < n ? (n - warp + warps - 1) / warps : 0;
-    }
-    __device__ __forceinline__ int row(int unit, int s) const
-    {
-        int u = warp + unit * warps;
-        return halves ? u : u * 2 + s;
+        return (all + 1) / 2;
     }
     __device__ __forceinline__ int part(int &r) const
     {
@@ -171,104 +238,112 @@ template <class F, int N> struct one_rows {
         r -= g.m[1];
         return 2;
     }
-    __device__ __forceinline__ one_stream at(int unit, int s) const
+    __device__ __forceinline__ const uint8_t *at(int unit, int s) const
     {
-        int r = min(row(unit, s), all - 1), i = part(r), first = (blocks + 1) / 2;
+        int r = min(unit * 2 + s, all - 1), i = part(r);
         const uint8_t *w = i == 0 ? g.w[0] : i == 1 ? g.w[1] : g.w[2];
-        w += (size_t)r * blocks * F::BYTES;
-        if (!halves) return one_stream{w, 0, blocks};
-        return s ? one_stream{w + (size_t)first * F::BYTES, first, blocks - first}
-                 : one_stream{w, 0, first};
-    }
-    __device__ __forceinline__ void put(int r, float v) const
-    {
-        if (r >= all) return;
-        int i = part(r);
-        float *y = i == 0 ? g.y[0] : i == 1 ? g.y[1] : g.y[2];
-        y[r] = x2 ? x2[r] + v : v;
+        return w + (size_t)r * blocks * F::BYTES;
     }
     __device__ __forceinline__ void done(int unit, float v0, float v1) const
     {
-        int lane = threadIdx.x & 31;
-        if (halves && lane == 0) put(row(unit, 0), v0 + v1);
-        if (!halves && lane < 2) put(row(unit, lane), lane ? v1 : v0);
+        const int lane = threadIdx.x & 31;
+        int r = unit * 2 + lane;
+        if (lane > 1 || r >= all) return;
+        const int i = part(r);
+        float *y = i == 0 ? g.y[0] : i == 1 ? g.y[1] : g.y[2];
+        const float v = lane ? v1 : v0;
+        y[r] = x2 ? x2[r] + v : v;
     }
-    __device__ __forceinline__ void end() const {}
+    __device__ __forceinline__ void end(int, int) const {}
 };
 
-/* act(gate) * up for 32 rows a block, and their q8 chunk. m a multiple of 32. */
+/* act(gate) * up, and its q8 chunks: of a chunk whose rows are several blocks', the last block that
+ * has rows of it makes it. `counts`: rows done of a chunk, by its number's last bits; all 0 before
+ * and after. m a multiple of 32, at most 32 * ONE_COUNTS. */
 template <class F> struct one_glu {
     const uint8_t *gate, *up;
     float *y;
     uint8_t *chunks;
-    float *part; /* shared, 32 */
-    int blocks;
+    unsigned *counts;
+    int m, blocks;
     bool gelu;
 
     __device__ __forceinline__ int units() const
     {
-        return 32 / ONE_WARPS;
+        return m;
     }
-    __device__ __forceinline__ one_stream at(int unit, int s) const
+    __device__ __forceinline__ const uint8_t *at(int unit, int s) const
     {
-        int r = blockIdx.x * 32 + (threadIdx.x >> 5) * (32 / ONE_WARPS) + unit;
-        return one_stream{(s ? up : gate) + (size_t)r * blocks * F::BYTES, 0, blocks};
+        return (s ? up : gate) + (size_t)min(unit, m - 1) * blocks * F::BYTES;
     }
     __device__ __forceinline__ void done(int unit, float v0, float v1) const
     {
-        if ((threadIdx.x & 31) == 0)
-            part[(threadIdx.x >> 5) * (32 / ONE_WARPS) + unit] =
-                (gelu ? act_gelu(v0) : act_silu(v0)) * v1;
+        if ((threadIdx.x & 31) == 0) __stcg(y + unit, (gelu ? act_gelu(v0) : act_silu(v0)) * v1);
     }
-    __device__ __forceinline__ void end() const
+    __device__ __forceinline__ void end(int lo, int hi) const
     {
+        __threadfence();
         __syncthreads();
-        if (threadIdx.x >= 32) return;
-        float v = part[threadIdx.x];
-        y[blockIdx.x * 32 + threadIdx.x] = v;
-        quantise_warp(v, chunks + (size_t)blockIdx.x * CHUNK_BYTES);
+        for (int c = lo / 32 + (threadIdx.x >> 5); c * 32 < hi; c += ONE_WARPS) {
+            const int rows = min(hi, c * 32 + 32) - max(lo, c * 32);
+            if (rows < 32) {
+                unsigned before = 0;
+                if ((threadIdx.x & 31) == 0) before = atomicAdd(counts + c, rows);
+                if (__shfl_sync(~0u, before, 0) + rows < 32) continue;
+                __threadfence();
+                if ((threadIdx.x & 31) == 0) counts[c] = 0;
+            }
+            quantise_warp(__ldcg(y + c * 32 + (threadIdx.x & 31)),
+                          chunks + (size_t)c * CHUNK_BYTES);
+        }
     }
 };
 
 } // namespace ops
 
-#define OPS_GEMV_ONE_DESC(NAME, FAMILY, LAYOUT_B, NOTE)                                            \
+#define OPS_GEMV_ONE_DESC(NAME, FAMILY, F, LAYOUT_B, NOTE)                                         \
     VARIANT_DESC(NAME) = {VARIANT_HEAD(NAME),                                                      \
                           .family = FAMILY,                                                        \
                           .note = NOTE,                                                            \
                           .numeric = "q8",                                                         \
                           .layout_a = "q8_chunk40",                                                \
                           .layout_b = LAYOUT_B,                                                    \
-                          .tile_m = OPS_GEMV_ROWS,                                                 \
+                          .tile_m = 2 * ops::ONE_WARPS,                                            \
                           .tile_n = 1,                                                             \
                           .threads = ops::ONE_THREADS,                                             \
-                          .min_blocks = OPS_GEMV_ONE_BLOCKS,                                       \
-                          .min_sm = 80}
+                          .min_blocks = ops::ONE_BLOCKS,                                           \
+                          .min_sm = 80,                                                            \
+                          .features = VARIANT_EARLY,                                               \
+                          .n_buffers = 2,                                                          \
+                          .buffers = {{"activations", ops::one_layout<F>::RINGS_AT},               \
+                                      {"weights", ops::ONE_WARPS * ops::one_layout<F>::RING}}}
+
+#define OPS_GEMV_ONE_KERNEL(NAME, ...)                                                             \
+    extern "C" __global__ void __launch_bounds__(ops::ONE_THREADS, ops::ONE_BLOCKS)                \
+        NAME(__VA_ARGS__)
 
 /* FAMILY_n1, FAMILY_n1_add and FAMILY_n1_many of a format. */
 #define OPS_GEMV_ONE(FAMILY, F, LAYOUT_B)                                                          \
-    extern "C" __global__ void __launch_bounds__(ops::ONE_THREADS, OPS_GEMV_ONE_BLOCKS)            \
-        FAMILY##_n1(const uint8_t *w, const uint8_t *chunks, float *y, int m, int n, int k)        \
+    OPS_GEMV_ONE_KERNEL(FAMILY##_n1, const uint8_t *w, const uint8_t *chunks, float *y, int m,     \
+                        int n, int k)                                                              \
     {                                                                                              \
         ops::one_run<F>(ops::one_rows<F, 1>(ops_gemv_many{{w}, {y}, {m}, 0}, nullptr, k), chunks,  \
                         k);                                                                        \
     }                                                                                              \
-    OPS_GEMV_ONE_DESC(FAMILY##_n1, #FAMILY, LAYOUT_B,                                              \
-                      "one token: loads run two steps ahead, two rows or a row's halves a warp");  \
-    extern "C" __global__ void __launch_bounds__(ops::ONE_THREADS, OPS_GEMV_ONE_BLOCKS)            \
-        FAMILY##_n1_add(const uint8_t *w, const uint8_t *chunks, const float *x2, float *y, int m, \
-                        int k)                                                                     \
+    OPS_GEMV_ONE_DESC(FAMILY##_n1, #FAMILY, F, LAYOUT_B,                                           \
+                      "one token: pairs of rows through a ring a warp, filled before the wait");   \
+    OPS_GEMV_ONE_KERNEL(FAMILY##_n1_add, const uint8_t *w, const uint8_t *chunks, const float *x2, \
+                        float *y, int m, int k)                                                    \
     {                                                                                              \
         ops::one_run<F>(ops::one_rows<F, 1>(ops_gemv_many{{w}, {y}, {m}, 0}, x2, k), chunks, k);   \
     }                                                                                              \
-    OPS_GEMV_ONE_DESC(FAMILY##_n1_add, #FAMILY, LAYOUT_B,                                          \
+    OPS_GEMV_ONE_DESC(FAMILY##_n1_add, #FAMILY, F, LAYOUT_B,                                       \
                       "one token, added onto the residual stream");                                \
-    extern "C" __global__ void __launch_bounds__(ops::ONE_THREADS, OPS_GEMV_ONE_BLOCKS)            \
-        FAMILY##_n1_many(const ops_gemv_many g, const uint8_t *chunks, int k)                      \
+    OPS_GEMV_ONE_KERNEL(FAMILY##_n1_many, const ops_gemv_many g, const uint8_t *chunks, int k)     \
     {                                                                                              \
         ops::one_run<F>(ops::one_rows<F, 3>(g, nullptr, k), chunks, k);                            \
     }                                                                                              \
-    OPS_GEMV_ONE_DESC(FAMILY##_n1_many, #FAMILY, LAYOUT_B,                                         \
-                      "one token, up to three matrices that share its chunks");
+    OPS_GEMV_ONE_DESC(FAMILY##_n1_many, #FAMILY, F, LAYOUT_B,                                      \
+                      "one token, up to three matrices that share its chunks")
 
 #endif

@@ -49,8 +49,7 @@ enum {
     OPS_GEMV_MAX = 8,        /* most tokens of a GEMV */
     OPS_GEMV_ROWS = 8,       /* output rows a block of a GEMV */
     OPS_GEMV_ONE_K = 16384,  /* longest row of kernels/ops/gemv_one.cuh */
-    OPS_GEMV_ONE_BLOCKS = 4, /* its blocks an SM */
-    OPS_GEMV_ONE_WARPS = 8,  /* its warps a block */
+    OPS_GEMV_GLU_M = 131072, /* most rows of its gate: 32 a counter */
     OPS_GEMM_TILE = 64,      /* rows and tokens a block of kernels/ops/qgemm.cuh */
     OPS_FGEMM_TILE = 64,
 

@@ -11,8 +11,10 @@ extern "C" __global__ void __launch_bounds__(OPS_FLAT)
     int part = threadIdx.x & 7, c = blockIdx.x * (OPS_FLAT / 8) + (threadIdx.x >> 3);
     bool in = c < n_chunks;
     float4 v = make_float4(0, 0, 0, 0);
+    early_release();
+    early_wait();
     if (in) v = ((const float4 *)x)[(size_t)c * 8 + part];
     ops::quantise_eight(v, part, in, chunks + (size_t)c * ops::CHUNK_BYTES);
 }
-OPS_DESC(quantize_q8, "ops", "f32 activations to 40-byte q8 chunks, eight lanes a chunk", "q8",
-         "f32", "", OPS_FLAT);
+OPS_DESC_EARLY(quantize_q8, "ops", "f32 activations to 40-byte q8 chunks, eight lanes a chunk",
+               "q8", "f32", "", OPS_FLAT);

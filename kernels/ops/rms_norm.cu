@@ -32,10 +32,17 @@ extern "C" __global__ void __launch_bounds__(1024)
     enum { EACH = OPS_NORM_Q8_DIM / 4096 }; /* fours a thread of 1024 */
     __shared__ float part[32];
     const float4 *in = (const float4 *)(x + (size_t)blockIdx.x * dim), *ww = (const float4 *)w;
-    float4 *out = (float4 *)(y + (size_t)blockIdx.x * dim), v[EACH];
+    float4 *out = (float4 *)(y + (size_t)blockIdx.x * dim), v[EACH], f[EACH];
     uint8_t *to = chunks + (size_t)blockIdx.x * (dim / 32) * ops::CHUNK_BYTES;
     int fours = dim / 4;
     float sum = 0;
+    early_release();
+#pragma unroll
+    for (int j = 0; j < EACH; j++) {
+        int i = threadIdx.x + j * blockDim.x;
+        f[j] = i < fours ? ww[i] : make_float4(0, 0, 0, 0);
+    }
+    early_wait();
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
         int i = threadIdx.x + j * blockDim.x;
@@ -48,14 +55,14 @@ extern "C" __global__ void __launch_bounds__(1024)
         int i = threadIdx.x + j * blockDim.x;
         bool inside = i < fours;
         if (j * blockDim.x >= fours) break;
-        float4 f = inside ? ww[i] : make_float4(0, 0, 0, 0);
-        f = make_float4(v[j].x * r * f.x, v[j].y * r * f.y, v[j].z * r * f.z, v[j].w * r * f.w);
-        if (inside) out[i] = f;
-        ops::quantise_eight(f, i & 7, inside, to + (size_t)(i >> 3) * ops::CHUNK_BYTES);
+        float4 o = make_float4(v[j].x * r * f[j].x, v[j].y * r * f[j].y, v[j].z * r * f[j].z,
+                               v[j].w * r * f[j].w);
+        if (inside) out[i] = o;
+        ops::quantise_eight(o, i & 7, inside, to + (size_t)(i >> 3) * ops::CHUNK_BYTES);
     }
 }
-OPS_DESC(rms_norm_q8, "ops", "RMSNorm of a token's row and its q8 chunks, one block a row", "f32",
-         "f32", "f32", 1024);
+OPS_DESC_EARLY(rms_norm_q8, "ops", "RMSNorm of a token's row and its q8 chunks, one block a row",
+               "f32", "f32", "f32", 1024);
 
 extern "C" __global__ void __launch_bounds__(OPS_FLAT)
     rms_norm_head(const float *x, const float *w, float *y, int groups, int dim, float eps)

@@ -12,13 +12,19 @@
  */
 #include "kernels/ops/common.cuh"
 
-static __device__ __forceinline__ float2 rotate(float a, float b, double freq, uint32_t pos)
+/* {sine, cosine} of a pair's angle. */
+static __device__ __forceinline__ float2 angle(double freq, uint32_t pos)
 {
     double turns = (double)pos * freq * 0.15915494309189535;
     float s, c;
     sincospif(2.0f * (float)(turns - rint(turns)), &s, &c);
-    return make_float2(__fsub_rn(__fmul_rn(a, c), __fmul_rn(b, s)),
-                       __fadd_rn(__fmul_rn(a, s), __fmul_rn(b, c)));
+    return make_float2(s, c);
+}
+
+static __device__ __forceinline__ float2 rotate(float a, float b, float2 by)
+{
+    return make_float2(__fsub_rn(__fmul_rn(a, by.y), __fmul_rn(b, by.x)),
+                       __fadd_rn(__fmul_rn(a, by.x), __fmul_rn(b, by.y)));
 }
 
 template <bool HALVES>
@@ -32,7 +38,7 @@ static __device__ __forceinline__ void rope_body(float *x, const double *freq,
     int t = p / pairs, h = p % pairs / half, i = p % half;
     float *v = x + ((size_t)t * heads + h) * head_dim;
     int ia = HALVES ? i : 2 * i, ib = HALVES ? i + half : 2 * i + 1;
-    float2 r = rotate(v[ia], v[ib], freq[i], state->pos0 + t);
+    float2 r = rotate(v[ia], v[ib], angle(freq[i], state->pos0 + t));
     v[ia] = r.x;
     v[ib] = r.y;
 }
@@ -45,6 +51,7 @@ rope_kv_body(float *q, float *k, const float *v, float *k_cache, float *v_cache,
 {
     int half = head_dim / 2, all = (heads + kv_heads) * half;
     int p = blockIdx.x * OPS_FLAT + threadIdx.x;
+    early_release();
     if (p >= n * all) return;
     int t = p / all, h = p % all / half, i = p % half;
     int ia = HALVES ? i : 2 * i, ib = HALVES ? i + half : 2 * i + 1;
@@ -53,7 +60,9 @@ rope_kv_body(float *q, float *k, const float *v, float *k_cache, float *v_cache,
         key ? ((size_t)t * kv_heads + h - heads) * head_dim : ((size_t)t * heads + h) * head_dim;
     float *x = (key ? k : q) + row;
     uint32_t pos = state->pos0 + t;
-    float2 r = rotate(x[ia], x[ib], freq[i], pos);
+    float2 by = angle(freq[i], pos); /* a step's positions are there before its first kernel */
+    early_wait();
+    float2 r = rotate(x[ia], x[ib], by);
     x[ia] = r.x;
     x[ib] = r.y;
     if (!key || pos >= (uint32_t)context) return;
@@ -84,7 +93,7 @@ ROPE(rope_halves, true, "rotary positions of values half a head apart");
         rope_kv_body<HALVES>(q, k, v, k_cache, v_cache, freq, state, n, heads, kv_heads, head_dim, \
                              context);                                                             \
     }                                                                                              \
-    OPS_DESC(NAME, "ops", NOTE, "f32", "f32", "", OPS_FLAT)
+    OPS_DESC_EARLY(NAME, "ops", NOTE, "f32", "f32", "", OPS_FLAT)
 
 ROPE_KV(rope_kv_pairs, false, "rotary positions of q and k, neighbours; k and v into the cache");
 ROPE_KV(rope_kv_halves, true, "rotary positions of q and k, halves; k and v into the cache");

@@ -29,20 +29,22 @@ static __device__ __forceinline__ void put(uint8_t *tile, int token, int run, fl
 }
 
 extern "C" __global__ void __launch_bounds__(OPS_FLAT)
-    to_bf16(const float *__restrict__ x, uint8_t *__restrict__ out, int n, int k)
+    to_bf16(const float *x, uint8_t *out, int n, int k)
 {
     const int row = threadIdx.x >> 5, lane = threadIdx.x & 31, token = blockIdx.y * 8 + row;
     const int groups = (n + 7) / 8;
     float4 v[2] = {};
+    early_release();
+    early_wait();
     if (token < n) {
         const float4 *p = (const float4 *)(x + (size_t)token * k + (size_t)blockIdx.x * 256);
-        v[0] = __ldg(p + lane);
-        v[1] = __ldg(p + 32 + lane);
+        v[0] = __ldcg(p + lane);
+        v[1] = __ldcg(p + 32 + lane);
     }
     for (int i = 0; i < 2; i++) {
         const int step = blockIdx.x * 4 + i * 2 + (lane >> 4);
         put(out + ((size_t)step * groups + blockIdx.y) * 1024, row, lane >> 2 & 3, v[i]);
     }
 }
-OPS_DESC(to_bf16, "ops", "f32 activations to bf16 in the order that wgmma reads", "bf16", "f32", "",
-         OPS_FLAT);
+OPS_DESC_EARLY(to_bf16, "ops", "f32 activations to bf16 in the order that wgmma reads", "bf16",
+               "f32", "", OPS_FLAT);

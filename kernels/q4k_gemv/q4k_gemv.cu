@@ -107,70 +107,99 @@ __device__ __forceinline__ void body(const uint8_t *__restrict__ w,
 
 } // namespace
 
-#define GEMV(NT)                                                                                   \
-    extern "C" __global__ void __launch_bounds__(ops::GEMV_THREADS)                                \
-        q4k_gemv_n##NT(const uint8_t *w, const uint8_t *chunks, float *y, int m, int n, int k)     \
-    {                                                                                              \
-        body<NT>(w, chunks, y, m, n, k);                                                           \
-    }                                                                                              \
-    VARIANT_DESC(q4k_gemv_n##NT) = {                                                               \
-        VARIANT_HEAD(q4k_gemv_n##NT),                                                              \
-        .family = "q4k_gemv",                                                                      \
-        .note =                                                                                    \
-            "dp4a, eight lanes a super-block, activations staged in planes, up to " #NT " tokens", \
-        .numeric = "q8",                                                                           \
-        .layout_a = "q8_chunk40",                                                                  \
-        .layout_b = "q4_k",                                                                        \
-        .tile_m = OPS_GEMV_ROWS,                                                                   \
-        .tile_n = NT,                                                                              \
-        .tile_k = 1024,                                                                            \
-        .threads = ops::GEMV_THREADS,                                                              \
-        .min_sm = 80}
-
-GEMV(2);
-GEMV(4);
-GEMV(8);
+#define NOTE "dp4a, eight lanes a super-block, activations staged in planes"
+OPS_GEMV(q4k_gemv, 2, "q4_k", 1024, NOTE);
+OPS_GEMV(q4k_gemv, 4, "q4_k", 1024, NOTE);
+OPS_GEMV(q4k_gemv, 8, "q4_k", 1024, NOTE);
 
 namespace
 {
 
+/* Four lanes a super-block: lane p has its bytes 32p to 32p + 31, sub-block 2p in the low nibbles
+ * and 2p + 1 in the high ones, which count 16 times in the sums: their activations' scale is staged
+ * as a sixteenth. Eight lanes' 16-byte reads cover all banks. */
 struct q4k_one {
-    enum { BYTES = 144, LANES = 8 };
+    enum { BYTES = 144, LANES = 4, EACH = 32 / LANES, STAGES = 2, SCALES = 16 };
     struct raw {
-        uint4 head, q;
+        uint4 head, q[2];
     };
-    static __device__ __forceinline__ int place(int c)
+    /* Bits of the two sub-blocks' scales in the first eight bytes, in the last four, and on top. */
+    struct lane {
+        int p, shift;
+        uint32_t low, high, top;
+    };
+    static __device__ __forceinline__ lane prepare(int p)
     {
-        return evens_first()(c);
+        const uint32_t later = p < 2 ? 0 : ~0u;
+        return lane{p, (p & 1) * 16, ~later & 0x3f3f, later & 0x0f0f, later & 0x3030};
     }
-    static __device__ __forceinline__ void load(raw &r, const uint8_t *p, int lane)
+    static __device__ __forceinline__ int place(int c, int w)
     {
-        r.head = __ldg((const uint4 *)p);
-        r.q = __ldg((const uint4 *)p + 1 + lane);
+        const int sb = c >> 3, p = (c & 7) >> 1, piece = (c & 1) * 2 + (w >> 2);
+        return ((sb >> 1) * 32 + piece * 8 + (sb & 1) * 4 + p) * 4 + (w & 3);
     }
-    static __device__ __forceinline__ float dot(const raw &r, const ops::one_tile *t, int sb,
-                                                int lane)
+    static __device__ __forceinline__ void scales(float *to, int c, const uint32_t *chunk)
     {
-        float2 ds = scale_min(r.head, lane), d = t->d[sb * 8 + lane];
-        int lo = dot16(r.q, t->q[sb * 16 + lane], 0);
-        int hi = dot16(r.q, t->q[sb * 16 + 8 + lane], 4);
-        bool odd = lane & 1;
-        int mine = (odd ? hi : lo) + __shfl_xor_sync(~0u, odd ? lo : hi, 1);
-        return d.x * ds.x * (float)mine + d.y * ds.y;
+        const uint32_t bits = ops::load_chunk_word(chunk), sum = ops::load_chunk_word(chunk + 9);
+        const float da = ops::half_bits(bits & 0xffff);
+        ((float2 *)to)[c] = make_float2(c & 1 ? da / 16 : da, da * (float)(int)sum);
+    }
+    static __device__ __forceinline__ void read(raw &r, const uint8_t *block, const lane &o)
+    {
+        const uint4 *at = (const uint4 *)block;
+        r.head = at[0];
+        r.q[0] = at[1 + o.p * 2];
+        r.q[1] = at[2 + o.p * 2];
+    }
+    static __device__ __forceinline__ int dots(const raw &r, uint32_t mask, uint4 a0, uint4 a1)
+    {
+        int c = ops::dot_u8s8(r.q[0].x & mask, a0.x, 0);
+        c = ops::dot_u8s8(r.q[0].y & mask, a0.y, c);
+        c = ops::dot_u8s8(r.q[0].z & mask, a0.z, c);
+        c = ops::dot_u8s8(r.q[0].w & mask, a0.w, c);
+        c = ops::dot_u8s8(r.q[1].x & mask, a1.x, c);
+        c = ops::dot_u8s8(r.q[1].y & mask, a1.y, c);
+        c = ops::dot_u8s8(r.q[1].z & mask, a1.z, c);
+        return ops::dot_u8s8(r.q[1].w & mask, a1.w, c);
+    }
+    static __device__ __forceinline__ void dot(float (&v)[2], const raw (&r)[2], const lane &o,
+                                               const ops::one_tile &t, int sb)
+    {
+        const uint4 *a = t.q + (sb >> 1) * 32 + (sb & 1) * 4 + o.p;
+        const float4 d = ((const float4 *)t.scales)[sb * 4 + o.p];
+        int low[2], high[2];
+        uint4 a0 = a[0], a1 = a[8];
+#pragma unroll
+        for (int s = 0; s < 2; s++) low[s] = dots(r[s], 0x0f0f0f0f, a0, a1);
+        a0 = a[16], a1 = a[24];
+#pragma unroll
+        for (int s = 0; s < 2; s++) high[s] = dots(r[s], 0xf0f0f0f0, a0, a1);
+#pragma unroll
+        for (int s = 0; s < 2; s++) {
+            const uint4 h = r[s].head;
+            const uint32_t y = h.y >> o.shift, z = h.z >> o.shift, w = h.w >> o.shift;
+            const uint32_t sc = (y & o.low) | (w & o.high) | (y >> 2 & o.top);
+            const uint32_t mn = (z & o.low) | (w >> 4 & o.high) | (z >> 2 & o.top);
+            const float sum =
+                d.x * (float)(sc & 0xff) * (float)low[s] + d.z * (float)(sc >> 8) * (float)high[s];
+            const float less = d.y * (float)(mn & 0xff) + d.w * (float)(mn >> 8);
+            v[s] += ops::half_bits(h.x & 0xffff) * sum - ops::half_bits(h.x >> 16) * less;
+        }
     }
 };
 
+__device__ unsigned glu_counts[ops::ONE_COUNTS];
+
 } // namespace
 
-OPS_GEMV_ONE(q4k_gemv, q4k_one, "q4_k")
+OPS_GEMV_ONE(q4k_gemv, q4k_one, "q4_k");
 
-extern "C" __global__ void __launch_bounds__(ops::ONE_THREADS, OPS_GEMV_ONE_BLOCKS)
-    q4k_gemv_n1_glu(const uint8_t *gate, const uint8_t *up, const uint8_t *chunks, float *y,
-                    uint8_t *out, int k, int gelu)
+/* Arguments: gate, up, chunks, y, the chunks of y, m, k, gelu or silu. */
+OPS_GEMV_ONE_KERNEL(q4k_gemv_n1_glu, const uint8_t *gate, const uint8_t *up, const uint8_t *chunks,
+                    float *y, uint8_t *out, int m, int k, int gelu)
 {
-    __shared__ float part[32];
-    ops::one_run<q4k_one>(ops::one_glu<q4k_one>{gate, up, y, out, part, k / 256, gelu != 0}, chunks,
-                          k);
+    ops::one_run<q4k_one>(
+        ops::one_glu<q4k_one>{gate, up, y, out, glu_counts, m, k / 256, gelu != 0}, chunks, k);
 }
-OPS_GEMV_ONE_DESC(q4k_gemv_n1_glu, "q4k_gemv", "q4_k",
-                  "gate and up of 32 rows a block, act(gate) * up and its q8 chunk at the end");
+OPS_GEMV_ONE_DESC(q4k_gemv_n1_glu, "q4k_gemv", q4k_one, "q4_k",
+                  "gate and up as the rows of a pair, act(gate) * up and its q8 chunks");

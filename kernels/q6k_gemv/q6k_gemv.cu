@@ -101,83 +101,96 @@ __device__ __forceinline__ void body(const uint8_t *__restrict__ w,
 
 } // namespace
 
-#define GEMV(NT)                                                                                   \
-    extern "C" __global__ void __launch_bounds__(ops::GEMV_THREADS)                                \
-        q6k_gemv_n##NT(const uint8_t *w, const uint8_t *chunks, float *y, int m, int n, int k)     \
-    {                                                                                              \
-        body<NT>(w, chunks, y, m, n, k);                                                           \
-    }                                                                                              \
-    VARIANT_DESC(q6k_gemv_n##NT) = {                                                               \
-        VARIANT_HEAD(q6k_gemv_n##NT),                                                              \
-        .family = "q6k_gemv",                                                                      \
-        .note = "dp4a, sixteen lanes a super-block, activations staged in planes, up to " #NT      \
-                " tokens",                                                                         \
-        .numeric = "q8",                                                                           \
-        .layout_a = "q8_chunk40",                                                                  \
-        .layout_b = "q6_k",                                                                        \
-        .tile_m = OPS_GEMV_ROWS,                                                                   \
-        .tile_n = NT,                                                                              \
-        .tile_k = 512,                                                                             \
-        .threads = ops::GEMV_THREADS,                                                              \
-        .min_sm = 80}
-
-GEMV(2);
-GEMV(4);
-GEMV(8);
+#define NOTE "dp4a, sixteen lanes a super-block, activations staged in planes"
+OPS_GEMV(q6k_gemv, 2, "q6_k", 512, NOTE);
+OPS_GEMV(q6k_gemv, 4, "q6_k", 512, NOTE);
+OPS_GEMV(q6k_gemv, 8, "q6_k", 512, NOTE);
 
 namespace
 {
 
-/* The bytes as they come, joined when they are used: fewer registers wait for memory. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
+enum { ONE_STAGES = 3 };
+#else
+enum { ONE_STAGES = 2 }; /* 99 KB of shared memory a block are all that others grant */
+#endif
+
+/* Eight lanes a super-block: lane j = h * 4 + p * 2 + i takes the low bits' bytes 16j to 16j + 15:
+ * half i of chunk h * 4 + p in their low nibbles, of the chunk two further on in the high ones,
+ * each half under one scale. Blocks lie at multiples of 2 bytes: words are put together from
+ * aligned ones when they are used. */
 struct q6k_one {
-    enum { BYTES = 210, LANES = 16 };
+    enum { BYTES = 210, LANES = 8, EACH = 32 / LANES, STAGES = ONE_STAGES, SCALES = 32 };
     struct raw {
-        uint32_t l[3], h[3];
+        uint32_t l[5], h[5];
         uint32_t d_off; /* f16 scale; bit 16: the block starts at an odd multiple of 2 */
         int sc;         /* two scales in its halves */
     };
-    static __device__ __forceinline__ int place(int c)
+    struct lane {
+        int j, shift, half, high; /* half chunk; byte of its high bits */
+    };
+    static __device__ __forceinline__ lane prepare(int j)
     {
-        return low_first()(c);
+        const int h = j >> 2, p = j >> 1 & 1, i = j & 1;
+        return lane{j, p * 2, (h * 4 + p) * 2 + i, 128 + h * 32 + i * 16};
     }
-    static __device__ __forceinline__ int at(int j)
+    static __device__ __forceinline__ int place(int c, int w)
     {
-        return (j >> 3) * 128 + ((j & 7) >> 2) * 32 + (j & 3) * 8;
+        return ((c & ~7) + low_first()(c & 7)) * 8 + w;
     }
-    static __device__ __forceinline__ void load(raw &r, const uint8_t *b, int j)
+    /* Of each half: {da, -32 times the sum of its values as an integer}: the 32 that a weight is
+     * less than its bits say. */
+    static __device__ __forceinline__ void scales(float *to, int c, const uint32_t *chunk)
+    {
+        uint32_t v[6];
+        for (int i = 0; i < 5; i++) v[i] = ops::load_chunk_word(chunk + i);
+        v[5] = ops::load_chunk_word(chunk + 9);
+        const float da = ops::half_bits(v[0] & 0xffff);
+        int first = 0;
+        for (int i = 1; i < 5; i++) first = __dp4a((int)v[i], 0x01010101, first);
+        ((float4 *)to)[c] = make_float4(da, __int_as_float(-32 * first), da,
+                                        __int_as_float(-32 * ((int)v[5] - first)));
+    }
+    static __device__ __forceinline__ void read(raw &r, const uint8_t *b, const lane &o)
     {
         const uint32_t off = (uint32_t)(uintptr_t)b & 2;
-        const uint32_t *l = (const uint32_t *)(b - off) + j * 2;
-        const uint32_t *h = (const uint32_t *)(b - off) + 32 + (j >> 3) * 8 + (j & 3) * 2;
+        const uint32_t *l = (const uint32_t *)(b - off) + o.j * 4;
+        const uint32_t *h = (const uint32_t *)(b - off + o.high);
 #pragma unroll
-        for (int i = 0; i < 3; i++) {
-            r.l[i] = __ldg(l + i);
-            r.h[i] = __ldg(h + i);
+        for (int i = 0; i < 5; i++) {
+            r.l[i] = l[i];
+            r.h[i] = h[i];
         }
-        const int8_t *sc = (const int8_t *)b + 192 + at(j) / 16;
-        r.sc = (__ldg(sc) & 0xffff) | __ldg(sc + 4) << 16;
-        r.d_off = __ldg((const unsigned short *)(b + 208)) | off << 15;
+        const int8_t *sc = (const int8_t *)b + 192 + o.half;
+        r.sc = (sc[0] & 0xffff) | sc[4] << 16;
+        r.d_off = *(const unsigned short *)(b + 208) | off << 15;
     }
-    static __device__ __forceinline__ float dot(const raw &r, const ops::one_tile *t, int sb, int j)
+    static __device__ __forceinline__ void dot(float (&v)[2], const raw (&r)[2], const lane &o,
+                                               const ops::one_tile &t, int sb)
     {
-        const uint32_t s = r.d_off >> 16 & 1 ? 16 : 0;
-        const int shift = ((j & 7) >> 2) * 2, c = sb * 8 + (j >> 3) * 4 + ((j & 7) >> 2);
-        const uint2 *q = (const uint2 *)t->q + sb * 32;
-        const uint2 lo = q[j], hi = q[16 + j];
-        const uint32_t l0 = __funnelshift_r(r.l[0], r.l[1], s);
-        const uint32_t l1 = __funnelshift_r(r.l[1], r.l[2], s);
-        const uint32_t h0 = __funnelshift_r(r.h[0], r.h[1], s) >> shift;
-        const uint32_t h1 = __funnelshift_r(r.h[1], r.h[2], s) >> shift;
-        const int dl =
-            __dp4a((int)join(l1, h1), (int)lo.y, __dp4a((int)join(l0, h0), (int)lo.x, 0));
-        const int dh = __dp4a((int)join(l1 >> 4, h1 >> 4), (int)hi.y,
-                              __dp4a((int)join(l0 >> 4, h0 >> 4), (int)hi.x, 0));
-        const float d = ops::half_bits(r.d_off & 0xffff);
-        return t->d[c].x * d * (float)((int)(int16_t)r.sc * dl) +
-               t->d[c + 2].x * d * (float)((r.sc >> 16) * dh);
+        const uint32_t low = 0x0f0f0f0f, two = 0x30303030;
+        const uint4 al = t.q[sb * 16 + o.j], ah = t.q[sb * 16 + 8 + o.j];
+        const float2 sl = ((const float2 *)t.scales)[sb * 16 + o.half];
+        const float2 sh = ((const float2 *)t.scales)[sb * 16 + o.half + 4];
+        const uint32_t lo[4] = {al.x, al.y, al.z, al.w}, hi[4] = {ah.x, ah.y, ah.z, ah.w};
+#pragma unroll
+        for (int s = 0; s < 2; s++) {
+            const uint32_t off = r[s].d_off >> 16 << 4;
+            int dl = __float_as_int(sl.y), dh = __float_as_int(sh.y);
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const uint32_t l = __funnelshift_r(r[s].l[i], r[s].l[i + 1], off);
+                const uint32_t h = __funnelshift_r(r[s].h[i], r[s].h[i + 1], off) >> o.shift;
+                dl = ops::dot_u8s8((l & low) | (h << 4 & two), lo[i], dl);
+                dh = ops::dot_u8s8((l >> 4 & low) | (h & two), hi[i], dh);
+            }
+            v[s] +=
+                ops::half_bits(r[s].d_off & 0xffff) *
+                (sl.x * (float)((int)(int16_t)r[s].sc * dl) + sh.x * (float)((r[s].sc >> 16) * dh));
+        }
     }
 };
 
 } // namespace
 
-OPS_GEMV_ONE(q6k_gemv, q6k_one, "q6_k")
+OPS_GEMV_ONE(q6k_gemv, q6k_one, "q6_k");

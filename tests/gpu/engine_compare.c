@@ -1,5 +1,6 @@
 /*
- * Compares what two runs of the engine left, for engine_parity.sh:
+ * Compares what two runs of the engine left, for engine_parity.sh, and reads rates off one:
+ *   engine_compare rates FILE SKIP        tokens/s of a stream's timed rounds but the first SKIP
  *   engine_compare logits REF GOT LIMIT   two --logits files: NMSE at most LIMIT; prints the root
  *                                         mean square of their difference too, and GOT's hash
  *   engine_compare tokens REF GOT N GAP   two frame streams: the first N generated tokens equal;
@@ -152,6 +153,50 @@ static int tokens(const char *ref, const char *got, unsigned n, double gap)
     return 0;
 }
 
+/* ---- rates ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_rate(const char *what, double *v, unsigned n)
+{
+    qsort(v, n, sizeof *v, by_value);
+    if (n)
+        printf("%s %.1f tokens/s, interquartile range %.1f, %u rounds\n", what, v[n / 2],
+               v[n * 3 / 4] - v[n / 4], n);
+}
+
+static int rates(const char *path, unsigned skip)
+{
+    static double prefill[TOKENS_MAX], decode[TOKENS_MAX];
+    static union msg_any m;
+    struct buf b = {0};
+    int rc = read_all(path, &b) ? 0 : unreadable(path, "can't be read");
+    unsigned n = 0;
+    struct frame f;
+    size_t used;
+    for (size_t at = 0; rc == 0 && at < b.len; at += used) {
+        enum status st = proto_next(b.data + at, b.len - at, &f, &used);
+        if (used == 0) break;
+        if (st != OK || f.type != FRAME_ROUND || proto_decode(&f, &m, sizeof m) != OK) continue;
+        if (m.round.counted || !m.round.prefill_ns || !m.round.decode_ns || n == TOKENS_MAX)
+            continue;
+        if (skip) {
+            skip--;
+            continue;
+        }
+        prefill[n] = 1e9 * m.round.prefill_tokens / (double)m.round.prefill_ns;
+        decode[n++] = 1e9 * m.round.decode_tokens / (double)m.round.decode_ns;
+    }
+    print_rate("prefill", prefill, n);
+    print_rate("decode", decode, n);
+    buf_free(&b);
+    return n ? rc : rc ? rc : 1;
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 1) {
@@ -162,6 +207,9 @@ int main(int argc, char **argv)
     if (argc == 6 && !strcmp(argv[1], "tokens"))
         return tokens(argv[2], argv[3], (unsigned)strtoul(argv[4], NULL, 10),
                       strtod(argv[5], NULL));
-    fprintf(stderr, "usage: engine_compare logits REF GOT LIMIT | tokens REF GOT N GAP\n");
+    if (argc == 4 && !strcmp(argv[1], "rates"))
+        return rates(argv[2], (unsigned)strtoul(argv[3], NULL, 10));
+    fprintf(stderr, "usage: engine_compare logits REF GOT LIMIT | tokens REF GOT N GAP | "
+                    "rates FILE SKIP\n");
     return 2;
 }

@@ -4,6 +4,7 @@
  *   hopper_bench                            the test: to_bf16 makes the bytes of kernels/bf16.c;
  *                                           ends "N passed, N failed, N skipped"
  *   hopper_bench SHAPES KERNEL...           times kernels, interleaved; SHAPES = M,N,K;M,N,K;...
+ *                                           also q4k_gemv_n1 or q6k_gemv_n1 at n = 1
  *
  * Timed: everything from f32 activations on, so a conversion (to_bf16, quantize_q8, by the kernel's
  * layout of activations) and the product, as one CUDA graph of back-to-back launches. Weights,
@@ -219,8 +220,14 @@ static void launch(struct bench *b, struct buffers *f, const struct variant *v, 
     drv_ptr w = f->w + c * f->w_bytes, x = f->x + c * f->x_bytes, a = f->a + c * f->a_bytes;
     void *args[] = {&w, &a, &f->y, &f->s.m, &f->s.n, &f->s.k};
     if (part != PRODUCT) convert(b, !strcmp(v->desc.layout_a, "bf16"), x, a, &f->s);
-    if (part != CONVERT)
+    if (part == CONVERT) return;
+    const uint32_t sms = (uint32_t)launcher_limits(b->launcher)->sms, pairs = (uint32_t)f->s.m / 2;
+    const uint32_t grid[3] = {pairs < sms ? pairs : sms, 1, 1};
+    if (family_find(v->family))
         must(launcher_run(b->launcher, v, &f->s, NULL, args, b->stream, NULL), v->kernel);
+    else
+        must(launcher_run_plain(b->launcher, v, grid, v->desc.threads, -1, args, b->stream),
+             v->kernel);
 }
 
 static float elapsed(const struct bench *b, struct drv_graph_exec *exec)
@@ -292,7 +299,9 @@ static void bench_shape(struct bench *b, const struct shape *s, char **names, in
         if (!t[i].v || strcmp(t[i].v->family, t[0].v->family))
             must(err_set(ERR_USAGE, "no kernel %s, or of another family", names[i]), "kernels");
     }
+    bool q4 = !strcmp(t[0].v->desc.layout_b, "q4_k");
     const struct kernel_family *fam = family_find(t[0].v->family);
+    if (!fam && s->n == 1) fam = family_find(q4 ? "q4k_gemm" : "q6k_gemm"); /* FAMILY_n1 */
     if (!fam) must(err_set(ERR_USAGE, "%s has no contract", t[0].v->family), "kernels");
     make_buffers(b, fam, s, &f);
     for (int i = 0; i < n; i++) make_graphs(b, &f, &t[i]);

@@ -1,0 +1,30 @@
+/*
+ * Starting before the kernel in front of it has ended (programmatic dependent launch, sm_90 on).
+ *
+ * A kernel with VARIANT_EARLY in its descriptor may be started by the launcher as soon as every
+ * block of its predecessor has called early_release() or ended. Until early_wait() returns it may
+ * touch nothing that a kernel before it writes or reads what it will write: only what no kernel
+ * ever writes (weights, tables) and its own shared memory. early_wait() returns when all of the
+ * predecessor's memory is there; so each such kernel calls it, in every block, and what was
+ * launched two before has then ended too. On older machines, and where the launcher doesn't
+ * overlap, both do nothing.
+ */
+#ifndef KERNELS_EARLY_CUH
+#define KERNELS_EARLY_CUH
+
+/* The next kernel's blocks may take the room that is left. */
+static __device__ __forceinline__ void early_release()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+static __device__ __forceinline__ void early_wait()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+#endif
