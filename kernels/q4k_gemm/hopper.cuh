@@ -31,6 +31,7 @@
 #ifndef KERNELS_Q4K_GEMM_HOPPER_CUH
 #define KERNELS_Q4K_GEMM_HOPPER_CUH
 
+#include "kernels/early.cuh"
 #include "kernels/q4k_gemm/hopper_prims.cuh"
 #include "kernels/variant.h"
 
@@ -75,11 +76,13 @@ struct segment {
 struct share {
     long long total, lo, hi;
     int blocks, tile, last; /* super-blocks a tile; tiles left: [tile, last] */
+    int each;               /* clusters that share a tile and have no other; 0: not so dealt */
 
     __device__ __forceinline__ share(long long tiles, int blocks_, int cluster, int clusters)
         : total(tiles * blocks_), blocks(blocks_)
     {
         clusters = parties(tiles, total, clusters);
+        each = clusters % tiles == 0 ? (int)(clusters / tiles) : 0;
         lo = total * min(cluster, clusters) / clusters;
         hi = total * min(cluster + 1, clusters) / clusters;
         tile = (int)(lo / blocks);
@@ -328,18 +331,76 @@ struct kernel {
         }
     }
 
-    /* Eight rows of a token are one sector of 32 bytes. */
+    /* Where a thread's sums of a tile go. Eight rows of a token are one sector of 32 bytes. */
+    struct output {
+        float *y;
+        int rows, tokens, m; /* left from y on */
+
+        __device__ __forceinline__ output(const args &g, int tile) : m(g.m)
+        {
+            const int lane = threadIdx.x & 31;
+            const int row = row_of(g, tile) + (threadIdx.x >> 5) * 16 + (lane >> 2);
+            const int token = token_of(g, tile) + (lane & 3) * 2;
+            y = g.y + (size_t)token * g.m + row;
+            rows = g.m - row;
+            tokens = g.n - token;
+        }
+        __device__ __forceinline__ void put(int i, float v) const
+        {
+            const int t = (i >> 2) * 8 + (i & 1), r = 8 * (i >> 1 & 1);
+            if (t < tokens && r < rows) y[(size_t)t * m + r] = v;
+        }
+    };
+
     static __device__ __forceinline__ void store(const args &g, int tile, const float (&c)[T / 2])
     {
-        const int lane = threadIdx.x & 31;
-        const int row = row_of(g, tile) + (threadIdx.x >> 5) * 16 + (lane >> 2);
-        const int token = token_of(g, tile) + (lane & 3) * 2;
-        float *y = g.y + (size_t)token * g.m + row;
+        const output out(g, tile);
 #pragma unroll
-        for (int i = 0; i < T / 2; i++) {
-            const int t = (i >> 2) * 8 + (i & 1), r = 8 * (i >> 1 & 1);
-            if (token + t < g.n && row + r < g.m) y[(size_t)t * g.m + r] = c[i];
+        for (int i = 0; i < T / 2; i++) out.put(i, c[i]);
+    }
+
+    /* A tile that `each` clusters have to themselves: all leave their sums, wait for one another,
+     * and each adds and stores its part of them, the clusters in order. flags, of the group's first
+     * block: how many have left theirs, and have read. */
+    static __device__ __forceinline__ void add_shares(const args &g, int tile, int each,
+                                                      const float (&c)[T / 2], float *partial,
+                                                      unsigned *flags)
+    {
+        enum { REGS = 4, ADDENDS = 8 }; /* under way at a time */
+        const int mine = cluster() % each, first = blockIdx.x - mine * PAIR;
+        float *const left = partial + (size_t)blockIdx.x * TILE + threadIdx.x;
+        const float *const from = partial + (size_t)first * TILE + threadIdx.x;
+        const int lo = T / 2 * mine / each, hi = T / 2 * (mine + 1) / each;
+        const output out(g, tile);
+#pragma unroll
+        for (int i = 0; i < T / 2; i++) __stcg(left + i * CONSUMERS, c[i]);
+        __threadfence();
+        consumers_barrier<CONSUMERS>();
+        if (threadIdx.x == 0) count_and_wait(flags + first, each);
+        consumers_barrier<CONSUMERS>();
+#pragma unroll 1
+        for (int i = lo; i < hi; i += REGS) {
+            float sum[REGS] = {};
+#pragma unroll 1
+            for (int q = 0; q < each; q += ADDENDS) {
+                float v[REGS][ADDENDS];
+#pragma unroll
+                for (int j = 0; j < REGS * ADDENDS; j++) {
+                    const int r = j / ADDENDS, a = q + j % ADDENDS;
+                    const bool in = i + r < hi && a < each;
+                    v[r][j % ADDENDS] =
+                        in ? __ldcg(from + (size_t)a * PAIR * TILE + (i + r) * CONSUMERS) : 0.0f;
+                }
+#pragma unroll
+                for (int j = 0; j < REGS * ADDENDS; j++)
+                    sum[j / ADDENDS] += v[j / ADDENDS][j % ADDENDS];
+            }
+#pragma unroll
+            for (int r = 0; r < REGS; r++)
+                if (i + r < hi) out.put(i + r, sum[r]);
         }
+        consumers_barrier<CONSUMERS>();
+        if (threadIdx.x == 0) count_and_lower(flags + first, flags + PARTIALS + first, each);
     }
 
     static __device__ __forceinline__ void consume(const args &g, float *partial, unsigned *flags)
@@ -353,6 +414,10 @@ struct kernel {
         while (todo.next(s)) {
             float c[T / 2] = {};
             products(g, s, h, ra, rw, c);
+            if (CLUSTERS && todo.each > 1) {
+                add_shares(g, s.tile, todo.each, c, partial, flags);
+                continue;
+            }
             if (CLUSTERS && s.end < todo.blocks) {
                 leave(c, partial, flags);
                 continue;
@@ -365,15 +430,19 @@ struct kernel {
     static __device__ __forceinline__ void body(const args g, float *partial, unsigned *flags)
     {
         init();
+        early_release();
         if (threadIdx.x < CONSUMERS) {
             registers_more<MORE>();
+            early_wait(); /* before sums are left, collected or stored */
             consume(g, partial, flags);
         } else {
             registers_less<LESS>();
-            if (threadIdx.x < CONSUMERS + FETCHERS)
+            if (threadIdx.x < CONSUMERS + FETCHERS) {
                 fetch_w(g);
-            else if (threadIdx.x == CONSUMERS + FETCHERS)
+            } else if (threadIdx.x == CONSUMERS + FETCHERS) {
+                early_wait(); /* weights are there from the start, activations aren't */
                 fetch_a(g);
+            }
             __syncwarp();
         }
         /* Nobody may leave while another block still arrives at its barriers. */
@@ -391,7 +460,7 @@ struct kernel {
 #define HOPPER_KERNEL(NAME, F, WGS, T, A_STAGES, W_STAGES, PAIR, CLUSTERS)                         \
     typedef hopper::kernel<hopper::F, WGS, T, A_STAGES, W_STAGES, PAIR, CLUSTERS> NAME##_body;     \
     __device__ float NAME##_partial[NAME##_body::PARTIALS * NAME##_body::TILE];                    \
-    __device__ unsigned NAME##_flags[NAME##_body::PARTIALS];                                       \
+    __device__ unsigned NAME##_flags[2 * NAME##_body::PARTIALS];                                   \
     extern "C" __global__ void __cluster_dims__((CLUSTERS) ? (PAIR) : 1, (CLUSTERS) ? 1 : (PAIR))  \
         __launch_bounds__(NAME##_body::THREADS, 1)                                                 \
             NAME(const uint8_t *w, const uint8_t *a, float *y, int m, int n, int k)                \
@@ -405,7 +474,7 @@ struct kernel {
                             .numeric = "bf16", .layout_a = "bf16", .layout_b = LAYOUT_B,           \
                             .tile_m = NAME##_body::ROWS, .tile_n = T, .tile_k = 256, .kd = 8,      \
                             .threads = NAME##_body::THREADS, .min_blocks = 1, .min_sm = 90,        \
-                            .features = VARIANT_WGMMA, .n_buffers = 3,                             \
+                            .features = VARIANT_WGMMA | VARIANT_EARLY, .n_buffers = 3,             \
                             .buffers = {{"activations", NAME##_body::W_AT},                        \
                                         {"weights", NAME##_body::BARS_AT - NAME##_body::W_AT},     \
                                         {"mbarriers", NAME##_body::BARS}},                         \

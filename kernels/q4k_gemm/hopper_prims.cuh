@@ -142,6 +142,25 @@ __device__ __forceinline__ void flag_wait_and_lower(unsigned *flag)
     *(volatile unsigned *)flag = 0;
 }
 
+/* Adds one to the count and waits until it is `all`. As with flags, what was written before is seen
+ * by who waited. */
+__device__ __forceinline__ void count_and_wait(unsigned *count, unsigned all)
+{
+    unsigned v;
+    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(count) : "memory");
+    do {
+        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(count) : "memory");
+    } while (v < all);
+}
+
+/* The last of `all` to come here sets both counts to 0. */
+__device__ __forceinline__ void count_and_lower(unsigned *count, unsigned *leavers, unsigned all)
+{
+    if (atomicAdd(leavers, 1) + 1 < all) return;
+    *(volatile unsigned *)count = 0;
+    *(volatile unsigned *)leavers = 0;
+}
+
 /* Of a warpgroup: gives registers back to the block, takes more. */
 template <int N> __device__ __forceinline__ void registers_less()
 {
