@@ -69,7 +69,7 @@ static enum status norm_q8(struct backend *b, const struct look *look, uint32_t 
     void *args[] = {&x, &w, &y, &groups, &dim, &eps, &b->q8.p};
     struct cuda_launch l = launch_of(b, op, CUDA_NORM_Q8, op->n, args);
     l.block = (op->dim / 4 + 31) / 32 * 32;
-    if (l.block > 1024) l.block = 1024;
+    if (l.block > OPS_NORM_Q8) l.block = OPS_NORM_Q8;
     l.bytes = (double)op->n * op->dim * (8 + Q8_CHUNK_BYTES / 32.0);
     st = cuda_launch(b, &l);
     cuda_q8_holds(b, st == OK ? op->y.addr : 0, op->n, op->dim);

@@ -3,13 +3,17 @@
  * decode is made of. Memory speed is the limit, so this is about bytes under way, and about having
  * them under way before the kernel in front has ended.
  *
- * A block an SM. Pairs of rows (two neighbours, or a gate's row and its up's) are dealt out evenly
- * to the blocks and in turn to a block's warps. A warp brings its pairs through a ring of its own
- * in shared memory by cp.async: a stage is F::EACH super-blocks of both rows, and is fetched anew
- * as soon as its bytes are in registers. Weights are written by nobody, so the ring fills before
- * early_wait(); then the activations are staged, once a block.
+ * A block an SM: its shared memory leaves no room for a second. (Two launches whose blocks fitted
+ * side by side left SMs with two blocks of the next one and others with none: 16.6 us instead of
+ * 11.7 at 4096 x 1 x 14336.) Registers and the rest of the SM are for the small kernels between the
+ * products, which start early too. Pairs of rows (two neighbours, or a gate's row and its up's) are
+ * dealt out evenly to the blocks and in turn to a block's warps. A warp brings its pairs through a
+ * ring of its own in shared memory by cp.async: a stage is F::EACH super-blocks of both rows, taken
+ * in one or two turns, and is fetched anew as soon as its bytes are in registers. Weights are
+ * written by nobody, so the ring fills before early_wait(); then the activations are staged, once a
+ * block.
  *
- * A format F is a struct: BYTES of a super-block, LANES that share one, EACH = 32 / LANES,
+ * A format F is a struct: BYTES of a super-block, LANES that share one, EACH = a stage's,
  * STAGES, SCALES = floats staged of a super-block beside its values; place(c, w) = where word w of
  * chunk c lies among the staged values; scales() stages the rest of a chunk; `struct lane` = what
  * prepare() makes of a lane once; `struct raw` = a lane's share of a row's super-block, read() from
@@ -29,7 +33,14 @@ namespace ops
 enum {
     ONE_WARPS = 16,
     ONE_THREADS = ONE_WARPS * 32,
-    ONE_BLOCKS = 2,
+    ONE_BLOCKS = 2, /* in registers: half of them are left to others */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
+    ONE_STAGES = 3, /* 4 and 5 measured no faster */
+    ONE_TURNS = 2,  /* of Q6_K */
+#else
+    ONE_STAGES = 2, /* 99 KB of shared memory a block are all that others grant */
+    ONE_TURNS = 1,
+#endif
     ONE_COUNTS = OPS_GEMV_GLU_M / 32
 };
 
@@ -105,19 +116,20 @@ template <int LEFT> static __device__ __forceinline__ void copies_wait()
     asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 }
 
-/* Where a warp's fetches are in its units, each of `steps` steps. */
+/* Where a warp's fetches are in its units, each of `steps` steps. Half a warp fetches each row. */
 template <class F, class P> struct one_fetch {
     const P &plan;
-    const uint8_t *p[2];
-    int unit, step, steps, blocks;
-    uint32_t ring, slot; /* shared address, bytes in it */
+    const uint8_t *p; /* this lane's row, at the step */
+    int unit, step, steps, blocks, row, lane;
+    uint32_t to, slot; /* where this lane's first piece goes in a stage; the stage's bytes */
 
     __device__ __forceinline__ one_fetch(const P &plan_, int unit_, int steps_, int blocks_,
-                                         uint32_t ring_)
-        : plan(plan_), unit(unit_), step(0), steps(steps_), blocks(blocks_), ring(ring_), slot(0)
+                                         uint32_t ring)
+        : plan(plan_), unit(unit_), step(0), steps(steps_), blocks(blocks_),
+          row((threadIdx.x & 31) >> 4), lane(threadIdx.x & 15), slot(0)
     {
-        p[0] = plan.at(unit, 0);
-        p[1] = plan.at(unit, 1);
+        p = plan.at(unit, row);
+        to = ring + row * one_layout<F>::SEGMENT + lane * 16;
     }
 
     /* A step's bytes of both rows, one group of copies; `really` or none. */
@@ -126,30 +138,18 @@ template <class F, class P> struct one_fetch {
         typedef one_layout<F> L;
         if (really) {
             const int bytes = min(F::EACH, blocks - step * F::EACH) * F::BYTES;
-            const int lane = threadIdx.x & 31;
-            const uint8_t *from[2];
-            int pieces[2];
+            const int off = F::BYTES % 16 ? (int)((uintptr_t)p & 15) : 0;
+            const uint8_t *from = p - off + lane * 16;
+            const int left = off + bytes - lane * 16; /* from this lane's first piece on */
 #pragma unroll
-            for (int s = 0; s < 2; s++) {
-                const int off = F::BYTES % 16 ? (int)((uintptr_t)p[s] & 15) : 0;
-                from[s] = p[s] - off;
-                pieces[s] = (off + bytes + 15) >> 4;
-                p[s] += F::EACH * F::BYTES;
-            }
-#pragma unroll
-            for (int j = 0; j < (2 * L::PIECES + 31) / 32; j++) {
-                const int i = lane + 32 * j;
-                const bool second = i >= L::PIECES;
-                const int piece = second ? i - L::PIECES : i;
-                if (piece < (second ? pieces[1] : pieces[0]))
-                    copy_16(ring + slot + i * 16, (second ? from[1] : from[0]) + piece * 16);
-            }
+            for (int j = 0; j < (L::PIECES + 15) / 16; j++)
+                if (left > j * 256) copy_16(to + slot + j * 256, from + j * 256);
+            p += F::EACH * F::BYTES;
             slot = slot + L::STAGE == L::RING ? 0 : slot + L::STAGE;
             if (++step == steps) {
                 step = 0;
                 unit += ONE_WARPS;
-                p[0] = plan.at(unit, 0);
-                p[1] = plan.at(unit, 1);
+                p = plan.at(unit, row);
             }
         }
         copies_end();
@@ -168,6 +168,7 @@ static __device__ __forceinline__ void one_run(const P plan, const uint8_t *chun
     typedef one_layout<F> L;
     extern __shared__ __align__(128) uint8_t one_shared[];
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = lane / F::LANES;
+    constexpr int TURNS = F::EACH * F::LANES / 32;
     const int blocks = k / 256, steps = (blocks + F::EACH - 1) / F::EACH;
     const int lo = one_share(plan.units(), blockIdx.x),
               hi = one_share(plan.units(), blockIdx.x + 1);
@@ -187,21 +188,28 @@ static __device__ __forceinline__ void one_run(const P plan, const uint8_t *chun
     float v[2] = {};
 #pragma unroll 1
     for (int i = 0; i < total; i++) {
-        const int sb = step * F::EACH + group;
+        const int sb = step * F::EACH + group * TURNS;
         typename F::raw r[2];
         copies_wait<F::STAGES - 1>();
         __syncwarp();
 #pragma unroll
-        for (int s = 0; s < 2; s++) {
-            if (F::BYTES % 16) {
-                if (step == 0) at[s] = (int)((uintptr_t)plan.at(unit, s) & 15);
+        for (int t = 0; t < TURNS; t++) {
+#pragma unroll
+            for (int s = 0; s < 2; s++) {
+                if (F::BYTES % 16) {
+                    if (step == 0 && t == 0) at[s] = (int)((uintptr_t)plan.at(unit, s) & 15);
+                }
+                const int block = group * TURNS + t;
+                F::read(r[s], ring + slot + s * L::SEGMENT + at[s] + block * F::BYTES, prepared);
             }
-            F::read(r[s], ring + slot + s * L::SEGMENT + at[s] + group * F::BYTES, prepared);
-            at[s] = (at[s] + F::EACH * F::BYTES) & 15;
+            if (t == TURNS - 1) {
+                __syncwarp();
+                fetch.next(i + F::STAGES < total);
+            }
+            if (sb + t < blocks) F::dot(v, r, prepared, tile, sb + t);
         }
-        __syncwarp();
-        fetch.next(i + F::STAGES < total);
-        if (sb < blocks) F::dot(v, r, prepared, tile, sb);
+#pragma unroll
+        for (int s = 0; s < 2; s++) at[s] = (at[s] + F::EACH * F::BYTES) & 15;
         slot = slot + L::STAGE == L::RING ? 0 : slot + L::STAGE;
         if (++step < steps) continue;
         plan.done(unit, warp_sum(v[0]), warp_sum(v[1]));

@@ -59,8 +59,9 @@ enum {
 
     OPS_ARGMAX_PARTS = 128,
     OPS_ARGMAX_PART_BYTES = 16,
-    OPS_NORM_Q8_DIM = 16384, /* longest row of rms_norm_q8 */
-    OPS_FLAT = 256,          /* threads a block of the element-wise kernels */
+    OPS_NORM_Q8_DIM = 8192, /* longest row of rms_norm_q8 */
+    OPS_NORM_Q8 = 512,      /* and its threads: they and a block of gemv_one.cuh share an SM */
+    OPS_FLAT = 256,         /* threads a block of the element-wise kernels */
 };
 
 /* Bytes of dynamic shared memory of attn_prefill for a head. */

@@ -25,11 +25,11 @@ extern "C" __global__ void __launch_bounds__(1024)
 }
 OPS_DESC(rms_norm, "ops", "RMSNorm of a token's row, one block a row", "f32", "f32", "f32", 1024);
 
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(OPS_NORM_Q8)
     rms_norm_q8(const float *x, const float *w, float *y, int groups, int dim, float eps,
                 uint8_t *chunks)
 {
-    enum { EACH = OPS_NORM_Q8_DIM / 4096 }; /* fours a thread of 1024 */
+    enum { EACH = OPS_NORM_Q8_DIM / 4 / OPS_NORM_Q8 }; /* fours a thread */
     __shared__ float part[32];
     const float4 *in = (const float4 *)(x + (size_t)blockIdx.x * dim), *ww = (const float4 *)w;
     float4 *out = (float4 *)(y + (size_t)blockIdx.x * dim), v[EACH], f[EACH];
@@ -62,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(1024)
     }
 }
 OPS_DESC_EARLY(rms_norm_q8, "ops", "RMSNorm of a token's row and its q8 chunks, one block a row",
-               "f32", "f32", "f32", 1024);
+               "f32", "f32", "f32", OPS_NORM_Q8);
 
 extern "C" __global__ void __launch_bounds__(OPS_FLAT)
     rms_norm_head(const float *x, const float *w, float *y, int groups, int dim, float eps)

@@ -7,9 +7,11 @@
  * them in registers and feeds them to wgmma from there: an expanded weight is never stored. Of the
  * last warpgroup three warps bring weights (a super-block of each row a stage) by 16-byte cp.async,
  * one activations (64 values of k a stage) by one bulk copy; both complete on mbarriers, and a
- * stage is given back by an arrival of each consumer warp. While a step of 64 values is in the
- * tensor cores, the next one is unpacked; a warpgroup that unpacks leaves them to the others.
- * (Weights by bulk copies of one row each were tried first: each took 35 to 80 ns.)
+ * stage is given back by an arrival of each consumer thread (of a lane a warp and block where a
+ * pair shares activations): a tool that looks for races takes a barrier for an order between the
+ * threads that arrive, and one lane's arrival after __syncwarp() takes as long. While a step of 64
+ * values is in the tensor cores, the next one is unpacked; a warpgroup that unpacks leaves them to
+ * the others. (Weights by bulk copies of one row each were tried first: each took 35 to 80 ns.)
  *
  * PAIR = 2: clusters of two blocks of neighbouring rows share the activations, each fetching half
  * of every stage for both. With CLUSTERS as many as the GPU holds, all tiles' super-blocks are
@@ -180,11 +182,11 @@ struct kernel {
         if (threadIdx.x == 0) {
             for (int i = 0; i < A_STAGES; i++) {
                 bar_init(a_full(i), 1);
-                bar_init(a_empty(i), WARPS * PAIR);
+                bar_init(a_empty(i), PAIR > 1 ? WARPS * PAIR : CONSUMERS);
             }
             for (int i = 0; i < W_STAGES; i++) {
                 bar_init(w_full(i), FETCHERS);
-                bar_init(w_empty(i), WARPS);
+                bar_init(w_empty(i), CONSUMERS);
             }
             bars_visible();
         }
@@ -250,7 +252,7 @@ struct kernel {
         if (PAIR > 1)
             bar_arrive_at(a_empty(slot), lane, lane < PAIR);
         else
-            bar_arrive(a_empty(slot), lane == 0);
+            bar_arrive(a_empty(slot));
     }
 
     /* One segment into c[]; all of its stages are given back when it returns. */
@@ -270,10 +272,7 @@ struct kernel {
 #pragma unroll
             for (int p = 0; p < 4; p++) {
                 h.step(a[p & 1], w, p, lane);
-                if (p == 3) {
-                    __syncwarp();
-                    bar_arrive(w_empty(rw.slot), lane == 0);
-                }
+                if (p == 3) bar_arrive(w_empty(rw.slot));
                 bar_wait(a_full(ra.slot), ra.parity);
                 const uint64_t b = b_descriptor(smem_at(smem) + A_AT + ra.slot * A_STAGE);
                 fence();
@@ -414,7 +413,9 @@ struct kernel {
         while (todo.next(s)) {
             float c[T / 2] = {};
             products(g, s, h, ra, rw, c);
-            if (CLUSTERS && todo.each > 1) {
+            /* A thread's 128 sums of a large tile are better asked for at once, by collect(): with
+             * a turn for every few of them n 512 took 117 us instead of 103. */
+            if (CLUSTERS && T < 256 && todo.each > 1) {
                 add_shares(g, s.tile, todo.each, c, partial, flags);
                 continue;
             }

@@ -39,18 +39,13 @@ __device__ __forceinline__ void bar_expect(uint32_t bar, uint32_t bytes)
                  : "memory");
 }
 
-/* Both arrivals are predicated, not branched around: a branch between two wgmma would make the
- * compiler wait for each of them. */
-__device__ __forceinline__ void bar_arrive(uint32_t bar, bool really)
+__device__ __forceinline__ void bar_arrive(uint32_t bar)
 {
-    asm volatile("{\n.reg .pred really;\n"
-                 "setp.ne.u32 really, %1, 0;\n"
-                 "@really mbarrier.arrive.shared::cta.b64 _, [%0];\n}" ::"r"(bar),
-                 "r"((uint32_t)really)
-                 : "memory");
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
 }
 
-/* Arrives at the same place in block `rank` of the cluster. */
+/* Arrives at the same place in block `rank` of the cluster. Predicated, not branched around: a
+ * branch between two wgmma would make the compiler wait for each of them. */
 __device__ __forceinline__ void bar_arrive_at(uint32_t bar, uint32_t rank, bool really)
 {
     asm volatile("{\n.reg .b32 at;\n"

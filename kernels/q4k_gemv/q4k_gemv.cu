@@ -119,7 +119,7 @@ namespace
  * and 2p + 1 in the high ones, which count 16 times in the sums: their activations' scale is staged
  * as a sixteenth. Eight lanes' 16-byte reads cover all banks. */
 struct q4k_one {
-    enum { BYTES = 144, LANES = 4, EACH = 32 / LANES, STAGES = 2, SCALES = 16 };
+    enum { BYTES = 144, LANES = 4, EACH = 32 / LANES, STAGES = ops::ONE_STAGES, SCALES = 16 };
     struct raw {
         uint4 head, q[2];
     };

@@ -109,18 +109,19 @@ OPS_GEMV(q6k_gemv, 8, "q6_k", 512, NOTE);
 namespace
 {
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
-enum { ONE_STAGES = 3 };
-#else
-enum { ONE_STAGES = 2 }; /* 99 KB of shared memory a block are all that others grant */
-#endif
-
 /* Eight lanes a super-block: lane j = h * 4 + p * 2 + i takes the low bits' bytes 16j to 16j + 15:
  * half i of chunk h * 4 + p in their low nibbles, of the chunk two further on in the high ones,
  * each half under one scale. Blocks lie at multiples of 2 bytes: words are put together from
- * aligned ones when they are used. */
+ * aligned ones when they are used. Groups of lanes that read two blocks apart, 105 words, meet in
+ * no bank. */
 struct q6k_one {
-    enum { BYTES = 210, LANES = 8, EACH = 32 / LANES, STAGES = ONE_STAGES, SCALES = 32 };
+    enum {
+        BYTES = 210,
+        LANES = 8,
+        EACH = 4 * ops::ONE_TURNS,
+        STAGES = ops::ONE_STAGES,
+        SCALES = 32
+    };
     struct raw {
         uint32_t l[5], h[5];
         uint32_t d_off; /* f16 scale; bit 16: the block starts at an odd multiple of 2 */
@@ -138,8 +139,8 @@ struct q6k_one {
     {
         return ((c & ~7) + low_first()(c & 7)) * 8 + w;
     }
-    /* Of each half: {da, -32 times the sum of its values as an integer}: the 32 that a weight is
-     * less than its bits say. */
+    /* A lane's float4: of both its halves {da, -32 times the sum of the values as an integer}: the
+     * 32 that a weight is less than its bits say. */
     static __device__ __forceinline__ void scales(float *to, int c, const uint32_t *chunk)
     {
         uint32_t v[6];
@@ -148,8 +149,9 @@ struct q6k_one {
         const float da = ops::half_bits(v[0] & 0xffff);
         int first = 0;
         for (int i = 1; i < 5; i++) first = __dp4a((int)v[i], 0x01010101, first);
-        ((float4 *)to)[c] = make_float4(da, __int_as_float(-32 * first), da,
-                                        __int_as_float(-32 * ((int)v[5] - first)));
+        float2 *half = (float2 *)to + ((c & ~3) + (c & 1) * 2) * 2 + (c >> 1 & 1);
+        half[0] = make_float2(da, __int_as_float(-32 * first));
+        half[2] = make_float2(da, __int_as_float(-32 * ((int)v[5] - first)));
     }
     static __device__ __forceinline__ void read(raw &r, const uint8_t *b, const lane &o)
     {
@@ -168,25 +170,25 @@ struct q6k_one {
     static __device__ __forceinline__ void dot(float (&v)[2], const raw (&r)[2], const lane &o,
                                                const ops::one_tile &t, int sb)
     {
-        const uint32_t low = 0x0f0f0f0f, two = 0x30303030;
+        const uint32_t low = 0x0f0f0f0f;
         const uint4 al = t.q[sb * 16 + o.j], ah = t.q[sb * 16 + 8 + o.j];
-        const float2 sl = ((const float2 *)t.scales)[sb * 16 + o.half];
-        const float2 sh = ((const float2 *)t.scales)[sb * 16 + o.half + 4];
+        const float4 d = ((const float4 *)t.scales)[sb * 8 + o.j];
         const uint32_t lo[4] = {al.x, al.y, al.z, al.w}, hi[4] = {ah.x, ah.y, ah.z, ah.w};
 #pragma unroll
         for (int s = 0; s < 2; s++) {
             const uint32_t off = r[s].d_off >> 16 << 4;
-            int dl = __float_as_int(sl.y), dh = __float_as_int(sh.y);
+            int dl = __float_as_int(d.y), dh = __float_as_int(d.w);
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const uint32_t l = __funnelshift_r(r[s].l[i], r[s].l[i + 1], off);
-                const uint32_t h = __funnelshift_r(r[s].h[i], r[s].h[i + 1], off) >> o.shift;
-                dl = ops::dot_u8s8((l & low) | (h << 4 & two), lo[i], dl);
-                dh = ops::dot_u8s8((l >> 4 & low) | (h & two), hi[i], dh);
+                const uint32_t h =
+                    __funnelshift_r(r[s].h[i], r[s].h[i + 1], off + o.shift) & 0x33333333;
+                dl = ops::dot_u8s8((l & low) | (h << 4 & ~low), lo[i], dl);
+                dh = ops::dot_u8s8((l >> 4 & low) | (h & ~low), hi[i], dh);
             }
             v[s] +=
                 ops::half_bits(r[s].d_off & 0xffff) *
-                (sl.x * (float)((int)(int16_t)r[s].sc * dl) + sh.x * (float)((r[s].sc >> 16) * dh));
+                (d.x * (float)((int)(int16_t)r[s].sc * dl) + d.z * (float)((r[s].sc >> 16) * dh));
         }
     }
 };
