@@ -18,6 +18,9 @@ struct recorder;
 
 /* Creates the file (ERR_IO when it exists already: nothing is ever overwritten). */
 enum status recorder_open(const char *path, struct recorder **out);
+/* The same for a copy of what is safe elsewhere: packed as tightly as it goes, chunks of full size.
+ */
+enum status recorder_open_copy(const char *path, struct recorder **out);
 /* Adds the bytes of one whole frame (header to CRC). `now_ns` is a monotonic clock of the caller.
  */
 enum status recorder_add(struct recorder *r, const void *frame, size_t len, uint64_t now_ns);

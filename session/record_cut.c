@@ -155,7 +155,7 @@ enum status record_cut(const char *in, const char *out_path, uint64_t from_ns, u
     if (st != OK) return st;
     st = find_windows(&c, r);
     if (st == OK) st = reader_rewind(r);
-    if (st == OK) st = recorder_open(out_path, &out);
+    if (st == OK) st = recorder_open_copy(out_path, &out);
     if (st != OK) goto out;
     st = copy_frames(&c, r, out);
     closed = recorder_close(out);

@@ -19,8 +19,8 @@
 #include "session/record_file.h"
 
 /* Level 3: a chunk of 64 KiB takes well under a millisecond, and the screen's loop is the caller.
- */
-enum { ZSTD_LEVEL = 3 };
+ * A copy has all the time. */
+enum { LEVEL_LIVE = 3, LEVEL_COPY = 19 };
 
 struct recorder {
     int fd;
@@ -28,7 +28,7 @@ struct recorder {
     struct buf raw, packed;
     uint64_t first_ns; /* when the open chunk got its first frame */
     uint64_t written;
-    bool failed;
+    bool failed, copy;
     ZSTD_CCtx *zstd;
 };
 
@@ -60,7 +60,7 @@ static enum status flush_chunk(struct recorder *r)
     if (!buf_reserve(&r->packed, CHUNK_HEAD + bound))
         return err_set(ERR_NOMEM, "out of memory for a chunk of the recording");
     size_t n = ZSTD_compressCCtx(r->zstd, r->packed.data + CHUNK_HEAD, bound, r->raw.data,
-                                 r->raw.len, ZSTD_LEVEL);
+                                 r->raw.len, r->copy ? LEVEL_COPY : LEVEL_LIVE);
     if (ZSTD_isError(n)) return err_set(ERR_FAILED, "%s: zstd: %s", r->path, ZSTD_getErrorName(n));
     buf_u32(&r->packed, CHUNK_MAGIC);
     buf_u32(&r->packed, (uint32_t)r->raw.len);
@@ -117,6 +117,13 @@ fail:
     return st;
 }
 
+enum status recorder_open_copy(const char *path, struct recorder **out)
+{
+    enum status st = recorder_open(path, out);
+    if (st == OK) (*out)->copy = true;
+    return st;
+}
+
 enum status recorder_add(struct recorder *r, const void *frame, size_t len, uint64_t now_ns)
 {
     if (r->failed) return err_set(ERR_IO, "%s: the recording has stopped at an error", r->path);
@@ -134,7 +141,7 @@ enum status recorder_add(struct recorder *r, const void *frame, size_t len, uint
 
 enum status recorder_tick(struct recorder *r, uint64_t now_ns)
 {
-    if (r->failed || r->raw.len == 0 || now_ns - r->first_ns < CHUNK_AGE_NS) return OK;
+    if (r->failed || r->copy || r->raw.len == 0 || now_ns - r->first_ns < CHUNK_AGE_NS) return OK;
     return flush_chunk(r);
 }
 
