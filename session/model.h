@@ -239,6 +239,7 @@ struct session {
     uint32_t nstalls, cap_stalls;
     struct kernel_heat *heats;
     uint32_t nheats, heat_insns; /* heat_insns: room taken by all of them */
+    uint32_t heats_gone; /* generations up to this one made room for newer ones; 0: none did */
     struct executed *executed;
     uint32_t nexecuted, exec_insns; /* exec_insns: sum of all ninsns */
     struct generation *generations; /* [i].def.generation counts up */

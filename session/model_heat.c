@@ -2,8 +2,8 @@
  * The fold's part for PC samples by instruction.
  *
  * Invariants: heat_insns is the sum of all `cap` and never passes MAX_HEAT_INSNS; sums stop at
- * their type's end; what finds no room is counted in `overflowed`. The first whole items of a
- * garbled blob count.
+ * their type's end; the oldest generations' samples make room for newer ones, and what finds none
+ * even so is counted in `overflowed`. The first whole items of a garbled blob count.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,12 +37,32 @@ void heat_free(struct session *s)
     free(s->heats);
 }
 
+/* Lets the oldest generation's samples go, if it is older than `than`. Heats move in memory. */
+static bool forget_oldest(struct session *s, uint32_t than)
+{
+    uint32_t oldest = than, kept = 0;
+    for (uint32_t i = 0; i < s->nheats; i++)
+        if (s->heats[i].generation < oldest) oldest = s->heats[i].generation;
+    if (oldest == than) return false;
+    for (uint32_t i = 0; i < s->nheats; i++) {
+        if (s->heats[i].generation == oldest) {
+            s->heat_insns -= s->heats[i].cap;
+            free(s->heats[i].insns);
+        } else {
+            s->heats[kept++] = s->heats[i];
+        }
+    }
+    s->nheats = kept;
+    if (oldest > s->heats_gone) s->heats_gone = oldest;
+    return true;
+}
+
 static enum status find_heat(struct session *s, uint32_t kernel, uint32_t generation,
                              struct kernel_heat **out)
 {
     *out = (struct kernel_heat *)session_heat(s, kernel, generation);
     if (*out) return OK;
-    if (s->nheats == MAX_HEATS) {
+    if (s->nheats == MAX_HEATS && !forget_oldest(s, generation)) {
         s->overflowed++;
         return OK;
     }
@@ -55,14 +75,17 @@ static enum status find_heat(struct session *s, uint32_t kernel, uint32_t genera
     return OK;
 }
 
-/* Room up to instruction `index`; *ok false when the session's limit is met. */
-static enum status reach(struct session *s, struct kernel_heat *h, uint32_t index, bool *ok)
+/* Room up to instruction `index` of *heat, which may move; *ok false when there is none. */
+static enum status reach(struct session *s, struct kernel_heat **heat, uint32_t index, bool *ok)
 {
-    uint32_t cap = h->cap ? h->cap : 64;
+    struct kernel_heat *h = *heat;
+    uint32_t cap = h->cap ? h->cap : 64, kernel = h->kernel, generation = h->generation;
     *ok = true;
     while (cap <= index) cap *= 2;
     if (cap > h->cap) {
-        *ok = cap - h->cap <= MAX_HEAT_INSNS - s->heat_insns;
+        while ((*ok = cap - h->cap <= MAX_HEAT_INSNS - s->heat_insns) == false &&
+               forget_oldest(s, generation))
+            *heat = h = (struct kernel_heat *)session_heat(s, kernel, generation);
         if (!*ok) return OK;
         void *p = realloc(h->insns, cap * sizeof *h->insns);
         if (!p) return err_set(ERR_NOMEM, "out of memory for samples by instruction");
@@ -119,7 +142,7 @@ enum status fold_pc_heat(struct session *s, const struct frame *f, const union m
     memcpy(h->source, d->source, sizeof h->source);
     h->samples = add_capped(h->samples, d->samples);
     while (unpack_heat(&rd, &it)) {
-        st = reach(s, h, it.index, &ok);
+        st = reach(s, &h, it.index, &ok);
         if (st != OK) return st;
         if (!ok) {
             s->overflowed++;

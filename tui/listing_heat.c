@@ -87,6 +87,7 @@ struct listing_heat heat_find(const struct session *s, const struct row *r, cons
     const struct kernel_heat *of = r ? session_heat(s, r->def.kernel, r->def.generation) : NULL;
     if (!of || !of->samples) {
         h.elsewhere = r && seen(s, r->def.kernel);
+        h.gone = r && r->def.generation <= s->heats_gone;
         h.kernel_only = r && session_stalls(s, r->def.kernel, r->def.generation);
         return h;
     }
@@ -121,9 +122,10 @@ void heat_line(const struct listing_heat *h, char *out, size_t size)
     if (!h->of) {
         snprintf(
             out, size, "%s",
-            h->kernel_only ? "no samples by instruction: the session has the kernel's sums alone"
-            : h->elsewhere ? "no samples: PC sampling has not seen this kernel in this generation"
-                           : "no samples: PC sampling has not seen this kernel");
+            h->gone          ? "samples by instruction of this generation made room for newer ones"
+            : h->kernel_only ? "no samples by instruction: the session has the kernel's sums alone"
+            : h->elsewhere   ? "no samples: PC sampling has not seen this kernel in this generation"
+                             : "no samples: PC sampling has not seen this kernel");
         return;
     }
     for (uint32_t i = 0; i < h->of->ninsns; i++) {

@@ -19,6 +19,7 @@ struct listing_heat {
     double hot_pct;   /* its own share of the samples; when by samples */
     bool elsewhere;   /* no samples in this generation, but in others */
     bool kernel_only; /* samples came, of the kernel as a whole: an older recording */
+    bool gone;        /* they came, and made room for those of newer generations */
     int32_t hottest;  /* instruction with the most samples, -1: none */
 };
 

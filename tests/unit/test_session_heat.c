@@ -168,9 +168,22 @@ static void memory_is_bounded(void **state)
         struct msg_pc_heat m = heat_of(g, 1, &b);
         lab_apply(s, FRAME_PC_HEAT, &m);
     }
-    assert_int_equal(s->nheats, MAX_HEATS);
+    assert_true(s->nheats > 0 && s->nheats <= MAX_HEATS);
     assert_true(s->heat_insns <= MAX_HEAT_INSNS);
-    assert_true(s->overflowed > before);
+    assert_int_equal(s->overflowed, before);
+    /* The newest are there, the oldest made room and say so. */
+    assert_non_null(session_heat(s, 0, MAX_HEATS + 9));
+    assert_int_equal(session_heat(s, 0, MAX_HEATS + 9)->insns[HEAT_INSNS_MAX - 1].nreasons, 1);
+    assert_null(session_heat(s, 0, 1));
+    assert_true(s->heats_gone >= 1 && s->heats_gone < MAX_HEATS + 9);
+    /* One that is older than all that is there finds no room. */
+    while (s->nheats < MAX_HEATS) {
+        struct msg_pc_heat m = heat_of(MAX_HEATS + 10 + s->nheats, 1, &(struct buf){0});
+        lab_apply(s, FRAME_PC_HEAT, &m);
+    }
+    struct msg_pc_heat old = heat_of(1, 1, &b);
+    lab_apply(s, FRAME_PC_HEAT, &old);
+    assert_int_equal(s->overflowed, before + 1);
     buf_free(&b);
     stop(s);
 }
