@@ -51,7 +51,7 @@ static const char style[] =
     "details summary{cursor:pointer;color:var(--accent)}footer{color:var(--dim);margin:3em 0 1em;"
     "font-size:.86rem}\n"
     "@media(max-width:600px){body{padding:10px;font-size:14px}dl{grid-template-columns:1fr}"
-    "dd{margin-bottom:.4em}svg text{font-size:20px}}\n";
+    "dd{margin-bottom:.4em}svg text{font-size:17px}}\n";
 
 /* ---- tables ---- */
 
