@@ -25,6 +25,7 @@ static const char *const NAMES[TABLES] = {"about",    "launches", "bench",  "ste
 struct ladder {
     struct csv of[TABLES];
     size_t *order; /* rows of launches, in the campaign's order */
+    double *place; /* of a row of launches within its family */
     size_t n;
 };
 
@@ -94,9 +95,19 @@ static void cell(const char *format, double v)
         putchar('-');
 }
 
+/* A file's words in a cell: a bar would end it. */
+static void put_text(const char *s)
+{
+    for (; *s; s++) {
+        if (*s == '|') putchar('\\');
+        putchar(*s);
+    }
+}
+
 static void cell_text(const char *s)
 {
-    printf(" | %s", *s ? s : "-");
+    fputs(" | ", stdout);
+    put_text(*s ? s : "-");
 }
 
 /* A figure and its interquartile range. */
@@ -111,7 +122,9 @@ static void cell_spread(double v, double iqr, const char *format)
 static void name_cells(const struct ladder *l, size_t row)
 {
     const char *kd = csv_text(&l->of[LAUNCHES], row, "kd");
-    printf("| `%s`", csv_text(&l->of[LAUNCHES], row, "rung"));
+    fputs("| `", stdout);
+    put_text(csv_text(&l->of[LAUNCHES], row, "rung"));
+    putchar('`');
     cell_text(strcmp(kd, "0") ? kd : "");
 }
 
@@ -132,7 +145,8 @@ static void cell_stalls(const struct ladder *l, size_t row, int n)
     for (size_t i = 0; at && i < c->columns; i++) {
         const char *h = c->cells[i], *end = strstr(h, after);
         double v = csv_number(c, at, h);
-        if (strncmp(h, before, sizeof before - 1) || !end || !(v > 0)) continue;
+        if (strncmp(h, before, sizeof before - 1) || !end || end < h + sizeof before || !(v > 0))
+            continue;
         struct stall s = {h + sizeof before - 1, (size_t)(end - h) - (sizeof before - 1), v};
         if (s.len == 8 && !strncmp(s.name, "selected", 8)) continue;
         for (int k = 0; k < n; k++)
@@ -153,9 +167,8 @@ static void cell_gain(const struct ladder *l, size_t row)
 {
     const struct csv *c = &l->of[BENCH];
     const char *parent = csv_text(&l->of[LAUNCHES], row, "parent");
-    int kd = (int)launch_number(l, row, "kd");
     char name[96];
-    snprintf(name, sizeof name, "%s_kd%d", parent, kd);
+    snprintf(name, sizeof name, "%.60s_kd%.20s", parent, csv_text(&l->of[LAUNCHES], row, "kd"));
     size_t own = timed_large(l, kernel_of(l, row)), old = timed_large(l, name);
     if (!old) old = timed_large(l, parent);
     if (!*parent || !own || !old) {
@@ -165,6 +178,10 @@ static void cell_gain(const struct ladder *l, size_t row)
     double a = csv_number(c, old, "cold_us"), b = csv_number(c, own, "cold_us");
     double noise = (csv_number(c, old, "cold_iqr") + csv_number(c, own, "cold_iqr")) / b;
     double gain = a / b - 1;
+    if (!isfinite(gain)) {
+        fputs(" | -", stdout);
+        return;
+    }
     printf(" | %s%+.1f%% over `%s`%s", fabs(gain) <= noise ? "noise (" : "", 100 * gain, parent,
            fabs(gain) <= noise ? ")" : "");
 }
@@ -290,7 +307,11 @@ static void print_steps(const struct ladder *l)
         size_t row = csv_find(&l->of[LAUNCHES], 0, "kernel", kernel);
         double us = csv_number(s, i, "cold_us"), r = csv_number(s, i, "ratio"),
                iqr = csv_number(s, i, "ratio_iqr");
-        printf("| `%s` | `%s`", csv_text(&l->of[LAUNCHES], row, "rung"), csv_text(s, i, "parent"));
+        fputs("| `", stdout);
+        put_text(csv_text(&l->of[LAUNCHES], row, "rung"));
+        fputs("` | `", stdout);
+        put_text(csv_text(s, i, "parent"));
+        putchar('`');
         cell_text(csv_text(s, i, "kd"));
         cell_text(strcmp(blocks, "0") ? blocks : "");
         cell_spread(us, csv_number(s, i, "cold_iqr"), "%.1f");
@@ -350,19 +371,19 @@ static double place(const struct csv *c, size_t row)
     double after = 0;
     for (int depth = 0; row && depth < DEPTH; depth++) {
         const char *step = csv_text(c, row, "step");
-        if (*step == 'r' && step[1] >= '0' && step[1] <= '9') return atoi(step + 1) + after;
+        if (*step == 'r' && step[1] >= '0' && step[1] <= '9') return strtod(step + 1, NULL) + after;
         after += 0.01;
         row = csv_find(c, 0, "rung", csv_text(c, row, "parent"));
     }
     return 1000 + after;
 }
 
-static int by_place(const struct csv *c, size_t a, size_t b)
+static int by_place(const struct ladder *l, size_t a, size_t b)
 {
+    const struct csv *c = &l->of[LAUNCHES];
     int families = strcmp(csv_text(c, a, "family"), csv_text(c, b, "family"));
-    double pa = place(c, a), pb = place(c, b);
     if (families) return families;
-    if (pa != pb) return pa < pb ? -1 : 1;
+    if (l->place[a] != l->place[b]) return l->place[a] < l->place[b] ? -1 : 1;
     int names = strcmp(csv_text(c, a, "rung"), csv_text(c, b, "rung"));
     return names ? names : strcmp(csv_text(c, a, "kernel"), csv_text(c, b, "kernel"));
 }
@@ -371,10 +392,12 @@ static enum status put_in_order(struct ladder *l)
 {
     const struct csv *c = &l->of[LAUNCHES];
     l->order = calloc(c->rows + 1, sizeof *l->order);
-    if (!l->order) return err_set(ERR_NOMEM, "no memory for the rungs");
+    l->place = calloc(c->rows + 1, sizeof *l->place);
+    if (!l->order || !l->place) return err_set(ERR_NOMEM, "no memory for the rungs");
+    for (size_t row = 1; row < c->rows; row++) l->place[row] = place(c, row);
     for (size_t row = 1; row < c->rows; row++) {
         size_t at = l->n++;
-        for (; at > 0 && by_place(c, l->order[at - 1], row) > 0; at--)
+        for (; at > 0 && by_place(l, l->order[at - 1], row) > 0; at--)
             l->order[at] = l->order[at - 1];
         l->order[at] = row;
     }
@@ -392,6 +415,13 @@ static enum status open_all(struct ladder *l, const char *dir)
         /* Without the launches there are no rungs; all else may be missing. */
         if (st != OK && (t == LAUNCHES || st != ERR_IO)) return st;
     }
+    static const char *const needed[] = {"kernel", "family", "rung"};
+    for (int i = 0; i < 3; i++)
+        if (l->of[LAUNCHES].rows < 2 || csv_column(&l->of[LAUNCHES], needed[i]) < 0)
+            return err_set(ERR_FORMAT,
+                           "%s/launches.csv has no rungs: a line of headings with %s "
+                           "and lines below it are needed; tests/gpu/ladder.sh writes it",
+                           dir, needed[i]);
     return put_in_order(l);
 }
 
@@ -417,5 +447,6 @@ int cmd_ladder(int argc, char **argv)
     }
     for (int t = 0; t < TABLES; t++) csv_close(&l.of[t]);
     free(l.order);
+    free(l.place);
     return st == OK ? EXIT_OK : command_fail(st);
 }

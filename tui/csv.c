@@ -24,7 +24,8 @@ static bool take_cell(char **p, const char **cell)
         } else if (!quoted && *from == ',') {
             break;
         }
-        *to++ = *from;
+        /* What steers a terminal is no text. */
+        if ((unsigned char)*from >= ' ' && *from != 0x7f) *to++ = *from;
     }
     bool more = *from == ',';
     *p = more ? from + 1 : from;
@@ -35,7 +36,7 @@ static bool take_cell(char **p, const char **cell)
 static enum status take_lines(struct csv *c, const char *path)
 {
     size_t lines = 0;
-    for (const char *s = c->text; *s; s++) lines += *s == '\n';
+    for (const char *s = c->text; *s; s++) lines += *s == '\n' || *s == '\r';
     char *save = NULL;
     for (char *l = strtok_r(c->text, "\r\n", &save); l; l = strtok_r(NULL, "\r\n", &save)) {
         const char *row[CSV_COLUMNS];
@@ -43,6 +44,8 @@ static enum status take_lines(struct csv *c, const char *path)
         bool more = true;
         while (more && n < CSV_COLUMNS) more = take_cell(&l, &row[n++]);
         if (more) return err_set(ERR_FORMAT, "%s: more than %d columns", path, CSV_COLUMNS);
+        if (c->rows == CSV_ROWS)
+            return err_set(ERR_FORMAT, "%s: more than %d lines", path, CSV_ROWS);
         if (!c->cells) {
             c->columns = n;
             c->cells = calloc((lines + 1) * n, sizeof *c->cells);
@@ -106,7 +109,8 @@ double csv_number(const struct csv *c, size_t row, const char *name)
 
 size_t csv_find(const struct csv *c, size_t after, const char *name, const char *value)
 {
-    for (size_t i = after + 1; i < c->rows; i++)
-        if (!strcmp(csv_text(c, i, name), value)) return i;
+    int column = csv_column(c, name);
+    for (size_t i = after + 1; column >= 0 && i < c->rows; i++)
+        if (!strcmp(c->cells[i * c->columns + (size_t)column], value)) return i;
     return 0;
 }

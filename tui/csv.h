@@ -1,6 +1,7 @@
 /*
  * Small CSV tables with a heading: cells are text, found by row and by the heading's words. A table
- * owns its text; one thread. Quoted cells may hold commas and doubled quotes, not line ends.
+ * owns its text; one thread. Quoted cells may hold commas and doubled quotes, not line ends;
+ * control characters are left out.
  */
 #ifndef TUI_CSV_H
 #define TUI_CSV_H
@@ -10,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { CSV_BYTES = 4 << 20, CSV_COLUMNS = 128 };
+enum { CSV_BYTES = 4 << 20, CSV_COLUMNS = 128, CSV_ROWS = 2048 };
 
 struct csv {
     char *text;
@@ -18,7 +19,8 @@ struct csv {
     size_t rows, columns;
 };
 
-/* ERR_IO: no such file (errno ENOENT kept), unreadable; ERR_FORMAT: too large, too many columns. */
+/* ERR_IO: no such file (errno ENOENT kept), unreadable; ERR_FORMAT: too large, too many columns or
+ * lines. */
 enum status csv_open(struct csv *c, const char *path);
 void csv_close(struct csv *c);
 

@@ -48,5 +48,44 @@ check "cut files" $bad
 "$bin" ladder "$tmp/cut" >/dev/null 2>"$tmp/err"
 [ $? -eq 1 ] && grep -q columns "$tmp/err"
 check "too many columns are refused" $?
+
+# changed SED: the folder again, its launches changed; afterwards $? is the exit status, got and err lie there.
+changed() {
+    rm -rf "$tmp/cut" && cp -r tests/fixtures/ladder "$tmp/cut"
+    sed "$1" tests/fixtures/ladder/launches.csv >"$tmp/cut/launches.csv"
+    "$bin" ladder "$tmp/cut" >"$tmp/got" 2>"$tmp/err"
+}
+refused() { [ "$1" -eq 1 ] && [ ! -s "$tmp/got" ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && grep -q "$2" "$tmp/err"; }
+changed '1s/rung/rang/'
+refused $? 'no rungs.*rung'
+check "a heading that is missing is named" $?
+changed '1,$d'
+refused $? 'no rungs'
+check "an empty file is no ladder" $?
+changed '2,$d'
+refused $? 'no rungs'
+check "nor is a heading alone" $?
+changed 's/nb,8/n|b,8/'
+[ $? -eq 0 ] && grep -qF '| `n\|b` | 8 |' "$tmp/got"
+check "a bar in a name ends no cell" $?
+changed "s/nb,8/n$(printf '\033')[31mb,8/"
+[ $? -eq 0 ] && grep -qF '| `n[31mb` | 8 |' "$tmp/got"
+check "and an escape reaches no terminal" $?
+sed 's/,503.404,/,0,/' tests/fixtures/ladder/bench.csv >"$tmp/cut/bench.csv"
+"$bin" ladder "$tmp/cut" >"$tmp/got" 2>"$tmp/err" && ! grep -qE 'inf|nan' "$tmp/got"
+check "a time of zero gives no gain" $?
+# Line ends of other systems, more of them than ours: every cell has room.
+printf 'kernel,a,b\rx,1,2\rx,1,2\rx,1,2\rx,1,2\rx,1,2\rx,1,2\n' >"$tmp/cut/sass.csv"
+"$bin" ladder "$tmp/cut" >"$tmp/got" 2>"$tmp/err"
+check "lines that end in a carriage return" $?
+{ head -1 tests/fixtures/ladder/launches.csv
+  awk 'BEGIN {for (i = 1; i <= 1500; i++) print "k" i ",q4k_gemm,x" i ",8,,q8,,x" (i * 7) % 1500 ",,1,1,1,1,1,1,1,1,"}'
+} >"$tmp/cut/launches.csv"
+timeout 20 "$bin" ladder "$tmp/cut" >"$tmp/got" 2>"$tmp/err"
+check "many rungs without a step are put in order in time" $?
+seq -f 'k%.0f' 3000 >"$tmp/cut/launches.csv"
+"$bin" ladder "$tmp/cut" >"$tmp/got" 2>"$tmp/err"
+refused $? 'more than'
+check "too many lines are refused" $?
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
