@@ -58,7 +58,8 @@ static enum status keep_result(struct auto_file *f, const struct auto_plan *p,
     snprintf(row.kernel, sizeof row.kernel, "%s", c->kernel);
     snprintf(row.state, sizeof row.state, "%.11s", d->valuestring);
     row.us = figure(cJSON_GetObjectItemCaseSensitive(r, "bench"), "us");
-    if (!strcmp(row.state, "ok") && !(row.us > 0)) return OK; /* sound, but not timed */
+    /* Sound, but not timed; or a time that the file wouldn't take back. */
+    if (!strcmp(row.state, "ok") && !(row.us > 0 && row.us < AUTO_US_MAX)) return OK;
     for (uint32_t i = 0; i < p->n_shapes; i++) {
         const uint32_t *s = p->shapes[i];
         if (figure(r, "m") != s[0] || figure(r, "n") != s[1] || figure(r, "k") != s[2]) continue;

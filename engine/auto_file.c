@@ -78,7 +78,7 @@ static bool take_row(const cJSON *o, struct auto_row *r)
     r->code_hash = strtoull(hash, &end, 16);
     if (end == hash || *end) return false;
     if (strcmp(r->state, "ok")) return true;
-    if (!cJSON_IsNumber(us) || !(us->valuedouble > 0 && us->valuedouble < 1e9)) return false;
+    if (!cJSON_IsNumber(us) || !(us->valuedouble > 0 && us->valuedouble < AUTO_US_MAX)) return false;
     r->us = us->valuedouble;
     return true;
 }

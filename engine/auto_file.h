@@ -20,6 +20,7 @@ enum {
     AUTO_FILE_FORMAT = 1,
     AUTO_FILE_BYTES = 8 << 20, /* a larger one is none of ours */
     AUTO_ROWS_MAX = 20000,
+    AUTO_US_MAX = 1000000000, /* us of a launch; longer ones are none */
 };
 
 struct auto_row {

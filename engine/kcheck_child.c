@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ANSWER_MAX = 1 << 20, POLL_MS = 250 };
+enum { ANSWER_MAX = 1 << 20, POLL_MS = 250, REAP_MS = 5 };
 
 extern char **environ;
 
@@ -62,26 +62,48 @@ static pid_t spawn(char *const argv[], int *out)
     return pid;
 }
 
-/* Reads until the child closes its end, or has to be killed. */
-static enum kcheck_end read_all(pid_t pid, int fd, int seconds, bool (*go_on)(void *ctx), void *ctx,
-                                struct buf *answer)
+/* Whether the child may go on: asked every POLL_MS, also while it talks without end. */
+struct watch {
+    bool (*go_on)(void *ctx);
+    void *ctx;
+    uint64_t asked_ns, end_ns;
+    enum kcheck_end end; /* KCHECK_DONE while it may */
+};
+
+static bool may_go_on(struct watch *w)
 {
-    uint64_t end = clock_mono_ns() + (uint64_t)seconds * 1000000000u;
+    uint64_t now = clock_mono_ns();
+    if (now < w->asked_ns + POLL_MS * 1000000ull) return true;
+    w->asked_ns = now;
+    if (!w->go_on(w->ctx))
+        w->end = KCHECK_GIVEN_UP;
+    else if (now >= w->end_ns)
+        w->end = KCHECK_LATE;
+    return w->end == KCHECK_DONE;
+}
+
+/* Reads until the child closes its end or may not go on. */
+static void read_all(struct watch *w, int fd, struct buf *answer)
+{
     char bytes[4096];
-    for (;;) {
+    while (may_go_on(w)) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
-        int ready = poll(&p, 1, POLL_MS);
-        if (ready > 0) {
-            ssize_t n = read(fd, bytes, sizeof bytes);
-            if (n == 0) return KCHECK_DONE;
-            if (n > 0 && answer->len < ANSWER_MAX) buf_put(answer, bytes, (size_t)n);
-            continue;
-        }
-        bool wanted = go_on(ctx);
-        if (wanted && clock_mono_ns() < end) continue;
-        kill(pid, SIGKILL);
-        return wanted ? KCHECK_LATE : KCHECK_GIVEN_UP;
+        if (poll(&p, 1, POLL_MS) <= 0) continue;
+        ssize_t n = read(fd, bytes, sizeof bytes);
+        if (n == 0) return;
+        if (n > 0 && answer->len < ANSWER_MAX) buf_put(answer, bytes, (size_t)n);
     }
+}
+
+/* Reaps it; one that has closed its end and stays, or may not go on, is killed. */
+static void reap(struct watch *w, pid_t pid, int *wstatus)
+{
+    pid_t got = 0;
+    while (w->end == KCHECK_DONE && (got = waitpid(pid, wstatus, WNOHANG)) == 0 && may_go_on(w))
+        poll(NULL, 0, REAP_MS);
+    if (got == pid) return;
+    kill(pid, SIGKILL);
+    while (waitpid(pid, wstatus, 0) < 0 && errno == EINTR) continue;
 }
 
 enum status kcheck_run(char *const argv[], int seconds, bool (*go_on)(void *ctx), void *ctx,
@@ -90,8 +112,11 @@ enum status kcheck_run(char *const argv[], int seconds, bool (*go_on)(void *ctx)
     int fd = -1;
     pid_t pid = spawn(argv, &fd);
     if (pid < 0) return err_set(ERR_UNAVAILABLE, "%s can't be started", argv[0]);
-    *end = read_all(pid, fd, seconds, go_on, ctx, answer);
+    uint64_t now = clock_mono_ns();
+    struct watch w = {go_on, ctx, now, now + (uint64_t)seconds * 1000000000u, KCHECK_DONE};
+    read_all(&w, fd, answer);
     close(fd);
-    while (waitpid(pid, wstatus, 0) < 0 && errno == EINTR) continue;
+    reap(&w, pid, wstatus);
+    *end = w.end;
     return OK;
 }

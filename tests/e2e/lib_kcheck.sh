@@ -4,6 +4,7 @@
 #   FAKE_DIR     folder for the count of samples, shared by all its processes
 #   FAKE_US      "nb_kd8=100 nb_rolled_kd8=104 nb_kd8@64x32x256=7": us a launch (default 100)
 #   FAKE_SLOW    kernel whose bench doesn't end by itself
+#   FAKE_ENDLESS kernel whose bench talks without end; FAKE_STAYS: it closes its output and stays
 #   FAKE_MHZ     "nb_kd8=1500": SM clock (default 1700)
 #   FAKE_NOISE   half width of the noise, a fraction (default 0.002)
 #   FAKE_PARITY  kernel that fails parity
@@ -26,6 +27,8 @@ value() { # value LIST KEY DEFAULT
 if [ $bench = 1 ]; then
     echo "$variant $shapes" >>"$FAKE_DIR/benches"
     [ "$variant" != "${FAKE_SLOW:-}" ] || exec sleep 600
+    [ "$variant" != "${FAKE_ENDLESS:-}" ] || exec yes '{"variant":'
+    [ "$variant" != "${FAKE_STAYS:-}" ] || exec sleep 600 >&-
     state=ok sep=
     [ "$variant" != "${FAKE_PARITY:-}" ] || state=failed
     printf '{"variant":"%s","results":[' "$variant"

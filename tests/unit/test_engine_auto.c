@@ -221,6 +221,49 @@ static void a_command_ends_it_and_what_is_done_is_kept(void **state)
     auto_file_free(&f);
 }
 
+/* The second answer comes after a quarter of a second: a command. */
+static bool twice(void *ctx, uint32_t done, uint32_t total)
+{
+    unsigned *asked = ctx;
+    return done <= total && ++*asked < 3;
+}
+
+static void a_child_that_talks_or_stays_without_end_can_be_given_up(void **state)
+{
+    static const char *const how[] = {"FAKE_ENDLESS", "FAKE_STAYS"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct auto_plan p = plan_of(32);
+        struct auto_file f;
+        unsigned asked = 0;
+        setenv(how[i], "nb_kd8", 1);
+        assert_int_equal(auto_file_open(&f, "GPU", "1.0"), OK);
+        alarm(60); /* instead of a test that never ends */
+        assert_int_equal(auto_measure(&f, &p, twice, &asked), ERR_AGAIN);
+        alarm(0);
+        assert_int_equal(f.n, 0);
+        auto_file_free(&f);
+        unsetenv(how[i]);
+    }
+}
+
+static void a_time_that_no_launch_takes_is_not_kept(void **state)
+{
+    struct auto_plan p = plan_of(32);
+    struct auto_file f;
+    (void)state;
+    setenv("FAKE_US", "nb_kd8=1e300 nb_pad_kd8=-1 wide_kd4=1e999 slow_kd8=200", 1);
+    assert_int_equal(auto_file_open(&f, "GPU", "1.0"), OK);
+    assert_int_equal(auto_measure(&f, &p, on, NULL), OK);
+    assert_string_equal(best(&f, &p, 0), "slow_kd8");
+    assert_int_equal(f.n, 3);
+    auto_file_free(&f);
+    assert_int_equal(auto_file_open(&f, "GPU", "1.0"), OK); /* it reads what it has written */
+    assert_string_equal(f.note, "");
+    assert_int_equal(f.n, 3);
+    auto_file_free(&f);
+}
+
 static void what_cannot_be_kept_is_said(void **state)
 {
     (void)state;
@@ -261,6 +304,8 @@ int main(void)
         TEST(a_command_ends_it_and_what_is_done_is_kept),
         TEST(what_cannot_be_kept_is_said),
         TEST(no_kcheck_is_said),
+        TEST(a_child_that_talks_or_stays_without_end_can_be_given_up),
+        TEST(a_time_that_no_launch_takes_is_not_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
