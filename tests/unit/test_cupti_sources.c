@@ -14,46 +14,7 @@
 
 #include "cupti/counter.h"
 #include "cupti/pc.h"
-#include "tests/lib/counter_found.h"
-#include "tests/lib/fake_cupti.h"
-
-static const char *const names[] = {"kernel_a", "kernel_b"};
-static struct found found;
-static struct cupti_lib *lib;
-
-static int setup(void **state)
-{
-    (void)state;
-    unsetenv("FAKE_CUPTI");
-    fake_cupti_reset();
-    lib = fake_cupti_open();
-    return lib && found_init(&found, names, 2, 4096, 8192) ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    found_free(&found);
-    free(lib);
-    unsetenv("FAKE_CUPTI");
-    return 0;
-}
-
-static struct counter_source *open_source(enum counter_role role)
-{
-    struct counter_env env = {.lib = lib, .ctx = &found, .sink = found_sink(&found)};
-    struct counter_source *src;
-    assert_int_equal(counter_open(role, false, &env, &src), OK);
-    return src;
-}
-
-static void close_source(struct counter_source *src)
-{
-    counter_close(src);
-    assert_int_equal(fake_cupti.hosts, 0);
-    if (fake_cupti.violations) print_message("violation: %s\n", fake_cupti.last_violation);
-    assert_int_equal(fake_cupti.violations, 0);
-}
+#include "tests/lib/cupti_lab.h"
 
 static void pm_window(struct counter_source *src)
 {
@@ -69,7 +30,7 @@ static void pm_window(struct counter_source *src)
 static void pm_decodes_a_window_at_once(void **state)
 {
     (void)state;
-    struct counter_source *src = open_source(COUNTER_PM);
+    struct counter_source *src = cupti_lab_open(COUNTER_PM);
     assert_int_equal(src->state.health, COUNTER_READY);
     assert_non_null(strstr(src->state.detail, "triage"));
     assert_int_equal(counter_arm(src), OK);
@@ -77,27 +38,27 @@ static void pm_decodes_a_window_at_once(void **state)
     pm_window(src);
     assert_int_equal(counter_disarm(src), OK);
     /* 600 a window, the first of each dropped and counted. */
-    assert_int_equal(found.n_samples, 2 * 599);
-    assert_int_equal(found.sum[COUNTER_PM].other, 2);
-    assert_int_equal(found.sum[COUNTER_PM].dropped, 0);
+    assert_int_equal(lab.found.n_samples, 2 * 599);
+    assert_int_equal(lab.found.sum[COUNTER_PM].other, 2);
+    assert_int_equal(lab.found.sum[COUNTER_PM].dropped, 0);
     for (size_t i = 0; i < 599; i++) {
-        assert_true(found.samples[i].start == 5000000000ull + (i + 1) * 20000);
-        assert_true(found.samples[i].v[FOUND_SM] == (double)(i + 1));
+        assert_true(lab.found.samples[i].start == 5000000000ull + (i + 1) * 20000);
+        assert_true(lab.found.samples[i].v[FOUND_SM] == (double)(i + 1));
     }
-    close_source(src);
+    cupti_lab_close(src);
 }
 
 static void pm_full_image_is_a_loss(void **state)
 {
     (void)state;
-    struct counter_source *src = open_source(COUNTER_PM);
+    struct counter_source *src = cupti_lab_open(COUNTER_PM);
     struct counter_config cfg = {.pm_max_samples = 64};
     assert_int_equal(counter_configure(src, &cfg), OK);
     assert_int_equal(counter_arm(src), OK);
     pm_window(src);
-    assert_int_equal(found.n_samples, 63);
-    assert_true(found.sum[COUNTER_PM].dropped > 0);
-    close_source(src);
+    assert_int_equal(lab.found.n_samples, 63);
+    assert_true(lab.found.sum[COUNTER_PM].dropped > 0);
+    cupti_lab_close(src);
 }
 
 static void pm_overflow_is_said(void **state)
@@ -105,15 +66,15 @@ static void pm_overflow_is_said(void **state)
     (void)state;
     static const char *const ways[] = {"overflow=1", "overflow=2"}; /* flag and 8; bare 999 */
     for (int i = 0; i < 2; i++) {
-        struct counter_source *src = open_source(COUNTER_PM);
+        struct counter_source *src = cupti_lab_open(COUNTER_PM);
         assert_int_equal(counter_arm(src), OK);
         setenv("FAKE_CUPTI", ways[i], 1);
         pm_window(src);
-        assert_int_equal(found.overflows[COUNTER_PM], i + 1);
+        assert_int_equal(lab.found.overflows[COUNTER_PM], i + 1);
         unsetenv("FAKE_CUPTI");
         pm_window(src); /* and goes on */
-        assert_int_equal(found.overflows[COUNTER_PM], i + 1);
-        close_source(src);
+        assert_int_equal(lab.found.overflows[COUNTER_PM], i + 1);
+        cupti_lab_close(src);
     }
 }
 
@@ -121,16 +82,16 @@ static void pm_without_time_trigger(void **state)
 {
     (void)state;
     setenv("FAKE_CUPTI", "notimer=1", 1);
-    struct counter_source *src = open_source(COUNTER_PM);
+    struct counter_source *src = cupti_lab_open(COUNTER_PM);
     assert_int_equal(counter_arm(src), OK);
     pm_window(src);
-    close_source(src);
+    cupti_lab_close(src);
 }
 
 static void pm_refused_object_is_disabled(void **state)
 {
     (void)state;
-    struct counter_source *src = open_source(COUNTER_PM);
+    struct counter_source *src = cupti_lab_open(COUNTER_PM);
     setenv("FAKE_CUPTI", "cuptiPmSamplingSetConfig=26", 1);
     assert_int_equal(counter_arm(src), ERR_FAILED);
     assert_int_equal(src->state.health, COUNTER_FAILED);
@@ -139,27 +100,28 @@ static void pm_refused_object_is_disabled(void **state)
     unsetenv("FAKE_CUPTI");
     assert_int_equal(counter_arm(src), OK); /* another try works */
     assert_int_equal(src->state.health, COUNTER_READY);
-    close_source(src);
+    cupti_lab_close(src);
 }
 
 static void pm_without_triage_names(void **state)
 {
     (void)state;
     setenv("FAKE_CUPTI", "notriage=1", 1);
-    struct counter_source *src = open_source(COUNTER_PM);
+    struct counter_source *src = cupti_lab_open(COUNTER_PM);
     assert_int_equal(src->state.health, COUNTER_READY);
     assert_non_null(strstr(src->state.detail, "no one-pass SM%"));
     assert_int_equal(counter_arm(src), OK);
     pm_window(src);
-    assert_true(found.samples[0].v[FOUND_SM] != found.samples[0].v[FOUND_SM]); /* NaN, not 0 */
-    assert_true(found.samples[0].v[FOUND_ACTIVE] >= 0);
-    close_source(src);
+    assert_true(lab.found.samples[0].v[FOUND_SM] !=
+                lab.found.samples[0].v[FOUND_SM]); /* NaN, not 0 */
+    assert_true(lab.found.samples[0].v[FOUND_ACTIVE] >= 0);
+    cupti_lab_close(src);
 }
 
 static void pc_drains_and_names(void **state)
 {
     (void)state;
-    struct counter_source *src = open_source(COUNTER_PC);
+    struct counter_source *src = cupti_lab_open(COUNTER_PC);
     struct counter_config cfg = {.pc_max_pcs = 64};
     assert_int_equal(counter_configure(src, &cfg), OK);
     fake_cupti.pc_late = 10;
@@ -167,23 +129,23 @@ static void pc_drains_and_names(void **state)
     for (int w = 0; w < 2; w++) {
         assert_int_equal(counter_start(src), OK);
         assert_int_equal(counter_stop(src), OK);
-        assert_int_equal(found.pc_records[0] + found.pc_records[1],
+        assert_int_equal(lab.found.pc_records[0] + lab.found.pc_records[1],
                          100 * (w + 1)); /* reads of 64 */
     }
     assert_int_equal(counter_disarm(src), OK);
-    assert_int_equal(found.pc_records[0] + found.pc_records[1],
+    assert_int_equal(lab.found.pc_records[0] + lab.found.pc_records[1],
                      210); /* what was left at disable too */
     /* Raw reasons count 1 2 3 4 5 a record: plain 1, twin 2, plain 3, twin 4, plain 5. */
-    assert_int_equal(found.n_reasons, 3);
-    assert_string_equal(found.reasons[0], "long_scoreboard");
-    assert_string_equal(found.reasons[1], "no_instruction");
-    assert_string_equal(found.reasons[2], "selected");
-    assert_int_equal(found.pc[0][0] + found.pc[1][0], 210);
-    assert_int_equal(found.pc_not[0][0] + found.pc_not[1][0], 420);
-    assert_int_equal(found.pc[0][1] + found.pc[1][1], 630);
-    assert_int_equal(found.pc_not[0][2] + found.pc_not[1][2], 0);
-    assert_int_equal(found.sum[COUNTER_PC].items, 210 * 15);
-    close_source(src);
+    assert_int_equal(lab.found.n_reasons, 3);
+    assert_string_equal(lab.found.reasons[0], "long_scoreboard");
+    assert_string_equal(lab.found.reasons[1], "no_instruction");
+    assert_string_equal(lab.found.reasons[2], "selected");
+    assert_int_equal(lab.found.pc[0][0] + lab.found.pc[1][0], 210);
+    assert_int_equal(lab.found.pc_not[0][0] + lab.found.pc_not[1][0], 420);
+    assert_int_equal(lab.found.pc[0][1] + lab.found.pc[1][1], 630);
+    assert_int_equal(lab.found.pc_not[0][2] + lab.found.pc_not[1][2], 0);
+    assert_int_equal(lab.found.sum[COUNTER_PC].items, 210 * 15);
+    cupti_lab_close(src);
 }
 
 static enum status prime_work(void *ctx)
@@ -196,41 +158,41 @@ static void pc_primes_in_silence(void **state)
 {
     (void)state;
     int calls = 0;
-    struct counter_source *src = open_source(COUNTER_PC);
+    struct counter_source *src = cupti_lab_open(COUNTER_PC);
     fake_cupti.pc_late = 10;
     for (int i = 0; i < 3; i++) {
         assert_int_equal(pc_prime(src, prime_work, &calls), i < 2 ? OK : ERR_FAILED);
         assert_false(fake_cupti.pc_enabled);
     }
     assert_int_equal(calls, 3);
-    assert_int_equal(found.windows[COUNTER_PC], 0);
-    assert_int_equal(found.pc_records[0] + found.pc_records[1], 0);
+    assert_int_equal(lab.found.windows[COUNTER_PC], 0);
+    assert_int_equal(lab.found.pc_records[0] + lab.found.pc_records[1], 0);
     assert_int_equal(counter_arm(src), OK);
     assert_int_equal(counter_start(src), OK);
     assert_int_equal(counter_stop(src), OK);
-    assert_int_equal(found.windows[COUNTER_PC], 1);
-    close_source(src);
-    src = open_source(COUNTER_PM); /* any other source is left alone */
+    assert_int_equal(lab.found.windows[COUNTER_PC], 1);
+    cupti_lab_close(src);
+    src = cupti_lab_open(COUNTER_PM); /* any other source is left alone */
     assert_int_equal(pc_prime(src, prime_work, &calls), OK);
     assert_int_equal(calls, 3);
-    close_source(src);
+    cupti_lab_close(src);
 }
 
 static void pc_loss_is_said(void **state)
 {
     (void)state;
-    struct counter_source *src = open_source(COUNTER_PC);
+    struct counter_source *src = cupti_lab_open(COUNTER_PC);
     assert_int_equal(counter_arm(src), OK);
     setenv("FAKE_CUPTI", "pc_dropped=17", 1);
     assert_int_equal(counter_start(src), OK);
     assert_int_equal(counter_stop(src), OK);
-    assert_int_equal(found.sum[COUNTER_PC].dropped, 17);
+    assert_int_equal(lab.found.sum[COUNTER_PC].dropped, 17);
     setenv("FAKE_CUPTI", "cuptiPCSamplingGetData=8", 1);
     assert_int_equal(counter_start(src), OK);
     assert_int_equal(counter_stop(src), OK);
-    assert_int_equal(found.overflows[COUNTER_PC], 1);
+    assert_int_equal(lab.found.overflows[COUNTER_PC], 1);
     unsetenv("FAKE_CUPTI");
-    close_source(src);
+    cupti_lab_close(src);
 }
 
 static void pc_odd_reason_counts(void **state)
@@ -239,10 +201,10 @@ static void pc_odd_reason_counts(void **state)
     static const char *const counts[] = {"reasons=0", "reasons=1000000"};
     for (int i = 0; i < 2; i++) {
         setenv("FAKE_CUPTI", counts[i], 1);
-        struct counter_source *src = open_source(COUNTER_PC);
+        struct counter_source *src = cupti_lab_open(COUNTER_PC);
         assert_int_equal(counter_arm(src), ERR_UNAVAILABLE);
         assert_false(fake_cupti.pc_enabled);
-        close_source(src);
+        cupti_lab_close(src);
     }
 }
 
@@ -263,7 +225,7 @@ static void pc_reason_names(void **state)
     pc_reason_name("", out, sizeof out, &twin);
     assert_string_equal(out, "");
     uint64_t crc = 0;
-    assert_int_equal(pc_cubin_crc(lib, "abcd", 4, &crc), OK);
+    assert_int_equal(pc_cubin_crc(lab.lib, "abcd", 4, &crc), OK);
     assert_int_equal(crc, 12);
 }
 
@@ -271,7 +233,8 @@ static void pc_reason_names(void **state)
 static void range_pass(struct counter_source *src, int launches)
 {
     for (int i = 0; i < launches; i++) {
-        struct counter_launch l = {.tag = (uint64_t)i + 1, .kernel = names[i % 2], .chosen = i < 4};
+        struct counter_launch l = {
+            .tag = (uint64_t)i + 1, .kernel = cupti_lab_names[i % 2], .chosen = i < 4};
         counter_launch_begin(src, &l);
         fake_cupti_launch(l.kernel, false);
         counter_launch_end(src, &l);
@@ -281,7 +244,7 @@ static void range_pass(struct counter_source *src, int launches)
 static void range_replays_until_done(void **state)
 {
     (void)state;
-    struct counter_source *src = open_source(COUNTER_RANGE);
+    struct counter_source *src = cupti_lab_open(COUNTER_RANGE);
     for (size_t passes = 1; passes <= 3; passes++) {
         fake_cupti.passes = passes;
         struct counter_config cfg = {.range_sets = METRIC_SET_LIVE};
@@ -297,18 +260,18 @@ static void range_replays_until_done(void **state)
         assert_int_equal(counter_disarm(src), OK);
     }
     /* Range i has the value 1000 + i, and tags are i + 1: the last of each kernel are 3 and 4. */
-    assert_int_equal(found.sum[COUNTER_RANGE].items, 12);
-    assert_true(found.exact[0][METRIC_DURATION] > 1001.9 &&
-                found.exact[0][METRIC_DURATION] < 1002.5);
-    assert_true(found.exact[1][METRIC_DURATION] > 1002.9 &&
-                found.exact[1][METRIC_DURATION] < 1003.5);
-    close_source(src);
+    assert_int_equal(lab.found.sum[COUNTER_RANGE].items, 12);
+    assert_true(lab.found.exact[0][METRIC_DURATION] > 1001.9 &&
+                lab.found.exact[0][METRIC_DURATION] < 1002.5);
+    assert_true(lab.found.exact[1][METRIC_DURATION] > 1002.9 &&
+                lab.found.exact[1][METRIC_DURATION] < 1003.5);
+    cupti_lab_close(src);
 }
 
 static void range_refuses_other_work(void **state)
 {
     (void)state;
-    struct counter_source *src = open_source(COUNTER_RANGE);
+    struct counter_source *src = cupti_lab_open(COUNTER_RANGE);
     fake_cupti.passes = 2;
     assert_int_equal(counter_arm(src), OK);
     assert_int_equal(counter_start(src), OK);
@@ -319,15 +282,15 @@ static void range_refuses_other_work(void **state)
     assert_int_equal(counter_stop(src), OK);
     assert_int_equal(counter_disarm(src), ERR_FAILED);
     assert_non_null(strstr(src->state.why, "did not launch the same kernels"));
-    assert_int_equal(found.sum[COUNTER_RANGE].items, 0);
-    close_source(src);
+    assert_int_equal(lab.found.sum[COUNTER_RANGE].items, 0);
+    cupti_lab_close(src);
 }
 
 /* The work was given up after its first pass: passes that are left run empty. */
 static void range_can_be_given_up(void **state)
 {
     (void)state;
-    struct counter_source *src = open_source(COUNTER_RANGE);
+    struct counter_source *src = cupti_lab_open(COUNTER_RANGE);
     fake_cupti.passes = 3;
     assert_int_equal(counter_arm(src), OK);
     for (int p = 0; p < 3; p++) {
@@ -337,14 +300,14 @@ static void range_can_be_given_up(void **state)
     }
     assert_int_equal(counter_disarm(src), OK);
     assert_int_equal(src->state.health, COUNTER_READY);
-    assert_int_equal(found.sum[COUNTER_RANGE].items, 0);
-    close_source(src);
+    assert_int_equal(lab.found.sum[COUNTER_RANGE].items, 0);
+    cupti_lab_close(src);
 }
 
 static void range_bounds(void **state)
 {
     (void)state;
-    struct counter_source *src = open_source(COUNTER_RANGE);
+    struct counter_source *src = cupti_lab_open(COUNTER_RANGE);
     struct counter_config cfg = {.range_max = 3};
     assert_int_equal(counter_configure(src, &cfg), OK);
     assert_int_equal(counter_arm(src), OK);
@@ -352,16 +315,16 @@ static void range_bounds(void **state)
     range_pass(src, 6); /* chooses 4: the pass ends before the fourth */
     assert_int_equal(counter_stop(src), OK);
     assert_int_equal(counter_disarm(src), OK);
-    assert_int_equal(found.sum[COUNTER_RANGE].items, 3);
-    assert_int_equal(found.sum[COUNTER_RANGE].dropped, 1);
-    close_source(src);
+    assert_int_equal(lab.found.sum[COUNTER_RANGE].items, 3);
+    assert_int_equal(lab.found.sum[COUNTER_RANGE].dropped, 1);
+    cupti_lab_close(src);
 }
 
 /* A launch that nobody announced would shift all that follow it. */
 static void range_does_not_guess(void **state)
 {
     (void)state;
-    struct counter_source *src = open_source(COUNTER_RANGE);
+    struct counter_source *src = cupti_lab_open(COUNTER_RANGE);
     assert_int_equal(counter_arm(src), OK);
     assert_int_equal(counter_start(src), OK);
     fake_cupti_launch("library_kernel", false);
@@ -369,15 +332,15 @@ static void range_does_not_guess(void **state)
     assert_int_equal(counter_stop(src), OK);
     assert_int_equal(counter_disarm(src), ERR_FAILED);
     assert_non_null(strstr(src->state.why, "4 ranges for 3 launches"));
-    assert_int_equal(found.sum[COUNTER_RANGE].items, 0);
-    close_source(src);
+    assert_int_equal(lab.found.sum[COUNTER_RANGE].items, 0);
+    cupti_lab_close(src);
 }
 
 /* Sets that were packed stay packed: going back to one asks the library nothing. */
 static void range_sets_are_packed_once(void **state)
 {
     (void)state;
-    struct counter_source *src = open_source(COUNTER_RANGE);
+    struct counter_source *src = cupti_lab_open(COUNTER_RANGE);
     const unsigned sets[] = {METRIC_SET_LIVE, METRIC_SET_LIVE | METRIC_SET_SOL, METRIC_SET_ALL};
     char detail[3][256];
     for (int i = 0; i < 3; i++) {
@@ -399,12 +362,12 @@ static void range_sets_are_packed_once(void **state)
         assert_int_equal(counter_configure(src, &cfg), OK);
     }
     assert_int_equal(fake_cupti.hosts, 4);
-    close_source(src);
+    cupti_lab_close(src);
 }
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, cupti_lab_setup, cupti_lab_teardown)
     const struct CMUnitTest tests[] = {
         T(pm_decodes_a_window_at_once),
         T(pm_full_image_is_a_loss),

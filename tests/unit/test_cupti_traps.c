@@ -21,50 +21,26 @@
 #include "cupti/lib.h"
 #include "cupti/pack.h"
 #include "cupti/turns.h"
-#include "tests/lib/counter_found.h"
+#include "tests/lib/cupti_lab.h"
 #include "tests/lib/engine_child.h"
-#include "tests/lib/fake_cupti.h"
 
-static const char *const names[] = {"kernel_a", "kernel_b"};
-static struct found found;
-static struct cupti_lib *lib;
-
-static int setup(void **state)
-{
-    (void)state;
-    unsetenv("FAKE_CUPTI");
-    fake_cupti_reset();
-    lib = fake_cupti_open();
-    return lib && found_init(&found, names, 2, 4096, 8192) ? 0 : -1;
-}
-
+/* Some tests name a library of their own. */
 static int teardown(void **state)
 {
-    (void)state;
-    found_free(&found);
-    free(lib);
-    unsetenv("FAKE_CUPTI");
     unsetenv("SASSTOP_CUPTI");
-    return 0;
-}
-
-static struct counter_source *open_source(enum counter_role role)
-{
-    struct counter_env env = {.lib = lib, .ctx = &found, .sink = found_sink(&found)};
-    struct counter_source *src;
-    assert_int_equal(counter_open(role, false, &env, &src), OK);
-    return src;
+    return cupti_lab_teardown(state);
 }
 
 /* The whole life of a source, whatever its calls answer. */
 static void live(enum counter_role role)
 {
-    struct counter_source *src = open_source(role);
+    struct counter_source *src = cupti_lab_open(role);
     for (int turn = 0; turn < 2; turn++) {
         if (counter_arm(src) != OK) break;
         for (int w = 0; w < 3 && counter_start(src) == OK; w++) {
             for (uint64_t i = 1; i <= 6; i++) {
-                struct counter_launch l = {.tag = i, .kernel = names[(i - 1) % 2], .chosen = true};
+                struct counter_launch l = {
+                    .tag = i, .kernel = cupti_lab_names[(i - 1) % 2], .chosen = true};
                 counter_launch_begin(src, &l);
                 fake_cupti_launch(l.kernel, false);
                 counter_launch_end(src, &l);
@@ -141,15 +117,15 @@ static void a_bad_name_costs_itself_alone(void **state)
 {
     (void)state;
     struct pack_set all, fewer;
-    assert_int_equal(pack_range_set(lib, "GH100", METRIC_SET_ALL, &all), OK);
+    assert_int_equal(pack_range_set(lab.lib, "GH100", METRIC_SET_ALL, &all), OK);
     setenv("FAKE_CUPTI", "nodram=1", 1);
-    assert_int_equal(pack_range_set(lib, "GH100", METRIC_SET_ALL, &fewer), OK);
+    assert_int_equal(pack_range_set(lab.lib, "GH100", METRIC_SET_ALL, &fewer), OK);
     assert_true(fewer.refused >= 4 && fewer.n + fewer.refused == all.n + all.refused);
     assert_non_null(strstr(fewer.refused_keys, "dram"));
     for (size_t i = 0; i < fewer.n; i++) assert_null(strstr(fewer.names[i], "dram"));
     assert_int_equal(fake_cupti.violations, 0); /* no add to a poisoned object */
-    pack_free(lib, &all);
-    pack_free(lib, &fewer);
+    pack_free(lab.lib, &all);
+    pack_free(lab.lib, &fewer);
     assert_int_equal(fake_cupti.hosts, 0);
 }
 
@@ -160,7 +136,7 @@ static void callbacks_may_come_inside_any_call(void **state)
     (void)state;
     alarm(60);
     setenv("FAKE_CUPTI", "callback_in_dropped=1,records_per_buffer=10", 1);
-    struct counter_source *src = open_source(COUNTER_ACTIVITY);
+    struct counter_source *src = cupti_lab_open(COUNTER_ACTIVITY);
     for (int i = 0; i < 50; i++) live(COUNTER_PM);
     assert_int_equal(counter_arm(src), OK);
     for (int w = 0; w < 20; w++) {
@@ -175,7 +151,7 @@ static void callbacks_may_come_inside_any_call(void **state)
 static void *flush_thread(void *arg)
 {
     (void)arg;
-    lib->activity_flush(CUPTI_FLUSH_FORCED);
+    lab.lib->activity_flush(CUPTI_FLUSH_FORCED);
     return NULL;
 }
 
@@ -183,11 +159,11 @@ static void *flush_thread(void *arg)
 static void buffers_may_come_back_on_any_thread(void **state)
 {
     (void)state;
-    struct counter_source *src = open_source(COUNTER_ACTIVITY);
+    struct counter_source *src = cupti_lab_open(COUNTER_ACTIVITY);
     assert_int_equal(counter_arm(src), OK);
     assert_int_equal(counter_start(src), OK);
     for (uint64_t i = 1; i <= 30; i++) {
-        struct counter_launch l = {.tag = i, .kernel = names[(i - 1) % 2]};
+        struct counter_launch l = {.tag = i, .kernel = cupti_lab_names[(i - 1) % 2]};
         counter_launch_begin(src, &l);
         fake_cupti_launch(l.kernel, false);
         counter_launch_end(src, &l);
@@ -196,8 +172,8 @@ static void buffers_may_come_back_on_any_thread(void **state)
         pthread_join(t, NULL);
     }
     assert_int_equal(counter_stop(src), OK);
-    assert_int_equal(found.n_spans, 30);
-    assert_int_equal(found.bad_tags, 0);
+    assert_int_equal(lab.found.n_spans, 30);
+    assert_int_equal(lab.found.bad_tags, 0);
     counter_close(src);
 }
 
@@ -221,7 +197,7 @@ static void stopping_does_not_wait_for_the_decoder(void **state)
         struct turns_config cfg = {.timed_rounds = 1, .pm_windows = 1, .rest_ns = 1};
         struct turns *t;
         pthread_t thread;
-        src[COUNTER_PM] = open_source(COUNTER_PM);
+        src[COUNTER_PM] = cupti_lab_open(COUNTER_PM);
         assert_int_equal(turns_open(src, &cfg, &t), OK);
         atomic_store(&decoding, true);
         assert_int_equal(pthread_create(&thread, NULL, decode_thread, t), 0);
@@ -253,7 +229,7 @@ static void leaving_in_the_middle_is_quiet(void **state)
         assert_true(pid >= 0);
         if (pid == 0) {
             alarm(20);
-            struct counter_env env = {.lib = lib, .ctx = &found, .sink = found_sink(&found)};
+            struct counter_env env = cupti_lab_env();
             struct counter_source *src;
             if (counter_open((enum counter_role)role, false, &env, &src) != OK) _exit(2);
             if (counter_arm(src) != OK || counter_start(src) != OK) _exit(3);
@@ -321,7 +297,7 @@ static void a_cpu_engine_never_loads_cupti(void **state)
 
 int main(void)
 {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, cupti_lab_setup, teardown)
     const struct CMUnitTest tests[] = {
         T(every_call_may_refuse),
         T(what_is_never_called),

@@ -1,8 +1,8 @@
 /* The `sass` subcommand as its user meets it: text, JSON, exit status. */
 #include "base/status.h"
+#include "tests/lib/capture.h"
 #include "tui/cmd_sass.h"
 #include <cjson/cJSON.h>
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -20,35 +20,13 @@ struct result {
     char out[65536], err[4096];
 };
 
-static void slurp(FILE *f, char *buf, size_t size)
-{
-    rewind(f);
-    size_t n = fread(buf, 1, size - 1, f);
-    buf[n] = 0;
-    fclose(f);
-}
-
 /* Runs the command with both streams caught. */
 static void run(struct result *r, const char *const *args)
 {
     char *argv[8] = {"sass"};
     int argc = 1;
     for (; args[argc - 1] && argc < 7; argc++) argv[argc] = (char *)args[argc - 1];
-    FILE *out = tmpfile(), *err = tmpfile();
-    assert_non_null(out);
-    assert_non_null(err);
-    fflush(NULL);
-    int old_out = dup(1), old_err = dup(2);
-    dup2(fileno(out), 1);
-    dup2(fileno(err), 2);
-    r->status = cmd_sass(argc, argv);
-    fflush(NULL);
-    dup2(old_out, 1);
-    dup2(old_err, 2);
-    close(old_out);
-    close(old_err);
-    slurp(out, r->out, sizeof r->out);
-    slurp(err, r->err, sizeof r->err);
+    r->status = capture_streams(cmd_sass, argc, argv, r->out, sizeof r->out, r->err, sizeof r->err);
 }
 
 #define RUN(r, ...) run(r, (const char *const[]){__VA_ARGS__, NULL})
