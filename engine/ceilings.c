@@ -7,12 +7,11 @@
  */
 #include "engine/ceilings.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/driver.h"
+#include "base/median.h"
 #include "base/value.h"
 #include "engine/emit.h"
 #include "kernels/launch.h"
@@ -134,12 +133,6 @@ static double work_of(const struct lab *l, const struct probe *p, int rounds)
     return groups * p->work * rounds;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 static enum status measure(struct lab *l, const struct probe *p, const struct variant *v,
                            struct msg_ceiling *m)
 {
@@ -158,10 +151,8 @@ static enum status measure(struct lab *l, const struct probe *p, const struct va
         rate[i] = work_of(l, p, rounds) / ns * 1e9;
     }
     if (st != OK) return st;
-    qsort(rate, LAUNCHES, sizeof *rate, ascending);
     m->state = VALUE_OK;
-    m->v = rate[LAUNCHES / 2];
-    m->spread = rate[LAUNCHES * 3 / 4] - rate[LAUNCHES / 4];
+    m->v = median_iqr(rate, LAUNCHES, &m->spread);
     m->n = LAUNCHES;
     return OK;
 }

@@ -9,13 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXACT_MAX = 60 }; /* beyond, the signed-rank distribution is normal to 3 digits */
+#include "base/median.h"
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+enum { EXACT_MAX = 60 }; /* beyond, the signed-rank distribution is normal to 3 digits */
 
 static double sorted_median(const double *v, uint32_t n)
 {
@@ -59,11 +55,11 @@ enum status lab_interval_of(const double *d, uint32_t n, struct lab_interval *ou
     double *w = malloc(m * sizeof *w);
     if (!w) return err_set(ERR_NOMEM, "out of memory for the statistics of %u pairs", n);
     memcpy(w, d, n * sizeof *w);
-    qsort(w, n, sizeof *w, by_value);
+    sort_doubles(w, n);
     out->median = sorted_median(w, n);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = i; j < n; j++) w[at++] = 0.5 * (d[i] + d[j]);
-    qsort(w, m, sizeof *w, by_value);
+    sort_doubles(w, m);
     uint32_t q = rank_bound(n);
     out->n = n;
     out->est = sorted_median(w, m);
@@ -81,7 +77,7 @@ static double third_median(const double *v, uint32_t from, uint32_t n)
     double part[LAB_PAIRS_MAX];
     if (n > LAB_PAIRS_MAX) n = LAB_PAIRS_MAX;
     memcpy(part, v + from, n * sizeof *part);
-    qsort(part, n, sizeof *part, by_value);
+    sort_doubles(part, n);
     return sorted_median(part, n);
 }
 

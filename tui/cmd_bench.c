@@ -5,6 +5,7 @@
  */
 #include "tui/commands.h"
 
+#include "base/median.h"
 #include "kernels/family.h"
 #include "tui/lab_child.h"
 
@@ -30,12 +31,6 @@ struct result {
     unsigned n;
 };
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Whether `name` is a word of the list; NULL takes all. */
 static bool listed(const char *list, const char *name)
 {
@@ -59,11 +54,8 @@ static enum status take_samples(struct lab_child *c, unsigned want, struct resul
         if (st == OK) r->n++;
     }
     if (st != OK) return st;
-    qsort(us, r->n, sizeof *us, by_value);
-    qsort(cold, r->n, sizeof *cold, by_value);
-    r->us = us[r->n / 2];
-    r->cold = cold[r->n / 2];
-    r->iqr = us[r->n * 3 / 4] - us[r->n / 4];
+    r->us = median_iqr(us, r->n, &r->iqr);
+    r->cold = median_iqr(cold, r->n, NULL);
     return OK;
 }
 

@@ -5,6 +5,7 @@
 #include "tui/lab_child.h"
 
 #include "base/clock.h"
+#include "base/median.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -319,19 +320,13 @@ enum status lab_child_ready(struct lab_child *c)
 
 /* ---- sampling ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Median of the warm rounds: all but the first, when there is more than one. */
 static double warm(const double *v, unsigned n)
 {
     double part[64];
     unsigned from = n > 1, m = n - from;
     memcpy(part, v + from, m * sizeof *part);
-    qsort(part, m, sizeof *part, by_value);
+    sort_doubles(part, m);
     return m % 2 ? part[m / 2] : 0.5 * (part[m / 2 - 1] + part[m / 2]);
 }
 

@@ -9,6 +9,7 @@
 #include "tui/lab_run.h"
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "cupti/metrics.h"
 
 #include <math.h>
@@ -68,19 +69,6 @@ static enum status static_figures(struct lab_run *r)
 
 /* ---- the pairs ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median_of(double *v, uint32_t n)
-{
-    if (!n) return UNKNOWN;
-    qsort(v, n, sizeof *v, by_value);
-    return v[n / 2];
-}
-
 static enum status timed_figures(struct lab_run *r)
 {
     const struct lab_experiment *x = lab_run_experiment(r);
@@ -94,7 +82,7 @@ static enum status timed_figures(struct lab_run *r)
         v[4][n] = p->a_mhz, v[5][n++] = p->b_mhz;
     }
     double m[6];
-    for (int i = 0; i < 6; i++) m[i] = median_of(v[i], n);
+    for (int i = 0; i < 6; i++) m[i] = median_iqr(v[i], n, NULL);
     enum status st = put(r, r->o->engine ? "time a token" : "time a launch", "us", "clock", m[0],
                          m[1], "no pair counts");
     if (st == OK && m[2] > 0) st = put(r, "elapsed SM cycles", "cycles", "clock", m[2], m[3], "");

@@ -11,6 +11,7 @@
 #include "kernels/kcheck/bench.h"
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "kernels/kcheck/nvml.h"
 
 #include <math.h>
@@ -51,25 +52,12 @@ struct bench {
 
 /* ---- figures ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-void bench_median(double *v, int n, double *median, double *iqr)
-{
-    qsort(v, (size_t)n, sizeof *v, by_value);
-    *median = v[n / 2];
-    *iqr = v[n * 3 / 4] - v[n / 4];
-}
-
 bool bench_settled(const double *v, int n)
 {
     double sorted[BLOCKS_MAX], median, iqr;
     if (n < BLOCKS_MIN || n > BLOCKS_MAX) return false;
     memcpy(sorted, v, (size_t)n * sizeof *v);
-    bench_median(sorted, n, &median, &iqr);
+    median = median_iqr(sorted, (size_t)n, &iqr);
     return iqr <= 0.01 * median;
 }
 
@@ -212,7 +200,7 @@ static void ratio_of(const struct series *s, struct bench_figures *out)
 {
     double r[BLOCKS_MAX];
     for (int i = 0; i < s->n; i++) r[i] = s->us[1][i] / s->us[0][i];
-    bench_median(r, s->n, &out->ratio, &out->ratio_iqr);
+    out->ratio = median_iqr(r, (size_t)s->n, &out->ratio_iqr);
 }
 
 static enum status measure(struct bench *b, struct bench_figures *out)
@@ -222,7 +210,7 @@ static enum status measure(struct bench *b, struct bench_figures *out)
     const struct lane *l = &b->lane[0];
     enum status st = run_blocks(b, false, &s);
     if (st != OK) return st;
-    bench_median(s.us[0], s.n, &out->hot_us, &out->hot_iqr);
+    out->hot_us = median_iqr(s.us[0], (size_t)s.n, &out->hot_iqr);
     nvml_read(&b->nvml, &clocks);
     out->mhz_before = clocks.mhz;
     if ((st = run_blocks(b, true, &s)) != OK) return st;
@@ -230,7 +218,7 @@ static enum status measure(struct bench *b, struct bench_figures *out)
     out->mhz_after = clocks.mhz;
     memcpy(out->throttle, clocks.throttle, sizeof out->throttle);
     if (b->lanes == 2) ratio_of(&s, out);
-    bench_median(s.us[0], s.n, &out->us, &out->iqr);
+    out->us = median_iqr(s.us[0], (size_t)s.n, &out->iqr);
     out->n = (uint32_t)s.n;
     out->launches = (uint32_t)l->launches;
     out->rotated = (double)l->copies * (double)(l->c.a_bytes + l->c.b_bytes) /

@@ -11,8 +11,6 @@
 enum status bench_shape(struct gpu *g, const struct check_job *job, const struct shape *s,
                         struct bench_figures *out);
 
-/* Median and interquartile range of v[n], n >= 1; sorts v. */
-void bench_median(double *v, int n, double *median, double *iqr);
 /* Whether a series is long and even enough: at least MIN values, spread at most 1% of the median.
  */
 bool bench_settled(const double *v, int n);

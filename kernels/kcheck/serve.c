@@ -4,6 +4,7 @@
  */
 #include "kernels/kcheck/serve.h"
 
+#include "base/median.h"
 #include "kernels/kcheck/gpu.h"
 #include "kernels/kcheck/kcheck.h"
 #include "kernels/kcheck/nvml.h"
@@ -101,12 +102,6 @@ static enum status read_clocks(struct serve *s, int which)
     return launcher_run_plain(s->gpu.launcher, s->probe, grid, 32, 0, args, s->gpu.stream);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Median over the SMs that were read both times. */
 static double clock_mhz(struct serve *s)
 {
@@ -123,9 +118,7 @@ static double clock_mhz(struct serve *s)
     }
     d->MemsetD8(s->clocks, 0, bytes);
     d->CtxSynchronize();
-    if (n == 0) return (double)NAN;
-    qsort(mhz, (size_t)n, sizeof *mhz, by_value);
-    return mhz[n / 2];
+    return median_iqr(mhz, (size_t)n, NULL);
 }
 
 static enum status time_once(struct serve *s, struct timing *t)
@@ -139,8 +132,7 @@ static enum status time_once(struct serve *s, struct timing *t)
     if (st == OK)
         st = driver_check(s->gpu.drv, s->gpu.drv->StreamSynchronize(s->gpu.stream), "clocks");
     if (st != OK) return st;
-    qsort(us, TIMED, sizeof *us, by_value);
-    t->us = us[TIMED / 2];
+    t->us = median_iqr(us, TIMED, NULL);
     t->mhz = clock_mhz(s);
     return OK;
 }

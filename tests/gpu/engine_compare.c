@@ -13,6 +13,7 @@
  * nothing to do, said in a closing line, so that the runner of all tests may call it.
  */
 #include "base/buf.h"
+#include "base/median.h"
 #include "session/proto.h"
 
 #include <math.h>
@@ -155,18 +156,10 @@ static int tokens(const char *ref, const char *got, unsigned n, double gap)
 
 /* ---- rates ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void print_rate(const char *what, double *v, unsigned n)
 {
-    qsort(v, n, sizeof *v, by_value);
-    if (n)
-        printf("%s %.1f tokens/s, interquartile range %.1f, %u rounds\n", what, v[n / 2],
-               v[n * 3 / 4] - v[n / 4], n);
+    double iqr, median = median_iqr(v, n, &iqr);
+    if (n) printf("%s %.1f tokens/s, interquartile range %.1f, %u rounds\n", what, median, iqr, n);
 }
 
 static int rates(const char *path, unsigned skip)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/median.h"
+
 static const uint16_t value_ids[FOUND_VALUES] = {METRIC_SM, METRIC_SM_ACTIVE, METRIC_IPC_ELAPSED,
                                                  METRIC_TENSOR, METRIC_DRAM};
 
@@ -202,15 +204,9 @@ size_t found_join(struct found *f, struct found_joined *out)
     return inside;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double found_quantile(double *v, size_t n, double q)
 {
     if (n == 0) return NAN;
-    qsort(v, n, sizeof *v, by_value);
+    sort_doubles(v, n);
     return v[(size_t)(q * (double)(n - 1) + 0.5)];
 }
