@@ -9,9 +9,12 @@
  *   oracle --plain FILE    the same launches, each wanted one between cuProfilerStart and
  *                          cuProfilerStop (ncu --profile-from-start off); their order into FILE
  *
- * FILE is tab-separated: "launch I OP KERNEL SHAPE", then "value I NAME V", NAME as ncu writes it,
- * "stall I REASON SAMPLES", "live I V". No cache is flushed and no clock is set on either side:
- * before a wanted launch the same operator has just run, as before ncu's own replays.
+ * FILE is tab-separated: "launch I OP KERNEL SHAPE", then "value I NAME MEAN SD N", NAME as ncu
+ * writes it, "stall I REASON SAMPLES", "live I V". Both sides run the same sequence: each operator
+ * once uncounted, then REPEAT - 1 times, and before each wanted launch a flush of the L2
+ * (tests/lib/oracle_flush.h). So the caches hold the same whoever measures, as long as nothing
+ * comes between the flush and the launch: ncu has to replay the application, since its replay of
+ * kernels saves and restores memory there. No clock is set on either side.
  */
 #include "base/clock.h"
 #include "cupti/counter.h"
@@ -20,9 +23,11 @@
 #include "engine/cuda/cuda.h"
 #include "engine/model.h"
 #include "tests/lib/counter_found.h"
+#include "tests/lib/oracle_flush.h"
 #include "tests/lib/oracle_work.h"
+#include "tests/lib/profiler.h"
+#include "tests/lib/repeats.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,18 +35,19 @@
 
 enum {
     LIST_MAX = 64, /* launches of all operators */
-    REPEAT = 4,    /* of an operator in a counted pass; the first is left out */
+    REPEAT = 5,    /* of an operator in a counted pass; the first is left out */
     REPEAT_TAG = 1 << 12,
     REASONS = 48,
 };
-static const uint64_t PC_NS = 25000000, PM_NS = 22000000, PM_LEAST_NS = 300000;
+static const uint64_t PC_NS = 100000000, PM_NS = 22000000, PM_LEAST_NS = 300000;
 
 struct seen {
     const struct oracle_work *w;
     uint32_t kernel, grid[3], smem_dynamic, n, m, k;
     bool wanted;
-    double sum[512], ns;
-    unsigned times[512], spans;
+    struct repeats value[512];
+    double ns;
+    unsigned spans;
     uint64_t stall[REASONS], stall_all;
     double live;
 };
@@ -51,6 +57,7 @@ static const struct kernel_info *kernels;
 static struct oracle_work works[ORACLE_WORKS];
 static unsigned nworks, nseen;
 static struct seen seen[LIST_MAX];
+static unsigned profiled[LIST_MAX * REPEAT], nprofiled; /* in the order of ncu's rows */
 static char reasons[REASONS][40];
 static unsigned nreasons;
 static struct found found;
@@ -59,11 +66,10 @@ static struct found found;
 static struct {
     const struct oracle_work *w;
     unsigned at, rep;
-    bool listing, profile;
+    bool listing, profile, warm; /* warm: without flushes */
     struct counter_source *src[3];
     unsigned nsrc;
 } now;
-static int (*profiler_start)(void), (*profiler_stop)(void);
 
 static void must(enum status st)
 {
@@ -77,6 +83,15 @@ static void must(enum status st)
 static uint64_t tag_now(void)
 {
     return now.w->first + now.at + 1 + (uint64_t)now.rep * REPEAT_TAG;
+}
+
+/* Counted like any launch, since the range source counts places; tag 0 is nobody's. */
+static void flush_caches(void)
+{
+    struct counter_launch l = {.kernel = oracle_flush_name, .chosen = true};
+    for (unsigned s = 0; s < now.nsrc; s++) counter_launch_begin(now.src[s], &l);
+    must(oracle_flush_launch());
+    for (unsigned s = 0; s < now.nsrc; s++) counter_launch_end(now.src[s], &l);
 }
 
 static void on_launch(void *ctx, const struct launch_info *i)
@@ -96,15 +111,19 @@ static void on_launch(void *ctx, const struct launch_info *i)
                            .live = NAN};
         memcpy(s->grid, i->grid, sizeof s->grid);
     }
+    if (wanted && !now.warm) flush_caches();
     for (unsigned s = 0; s < now.nsrc; s++) counter_launch_begin(now.src[s], &l);
-    if (now.profile && wanted && profiler_start) profiler_start();
+    if (!now.profile || !wanted) return;
+    must(cuda_backend.sync(gpu));
+    if (nprofiled < LIST_MAX * REPEAT) profiled[nprofiled++] = now.w->first + now.at;
+    profiler_start();
 }
 
 static void on_launched(void *ctx, const struct launch_info *i)
 {
     (void)ctx;
     struct counter_launch l = {.tag = tag_now(), .kernel = kernels[i->kernel].name, .chosen = true};
-    if (now.profile && profiler_stop) {
+    if (now.profile) {
         must(cuda_backend.sync(gpu));
         profiler_stop();
     }
@@ -145,8 +164,7 @@ static void on_exact(void *user, const struct counter_exact *e)
     struct seen *s = seen_of(e->tag);
     (void)user;
     if (!s || e->id >= 512 || (e->tag - 1) / REPEAT_TAG == 0 || isnan(e->value)) return;
-    s->sum[e->id] += e->value;
-    s->times[e->id]++;
+    repeats_add(&s->value[e->id], e->value);
 }
 
 static void on_span(void *user, const struct counter_span *sp)
@@ -166,7 +184,7 @@ static void on_pc(void *user, const struct counter_pc *p)
         if (r == nreasons)
             snprintf(reasons[nreasons++], sizeof reasons[0], "%s", p->stalls[i].reason);
         for (unsigned k = 0; k < nseen; k++) {
-            if (strcmp(kernels[seen[k].kernel].name, p->function)) continue;
+            if (seen[k].w != now.w || strcmp(kernels[seen[k].kernel].name, p->function)) continue;
             seen[k].stall[r] += p->stalls[i].samples;
             seen[k].stall_all += p->stalls[i].samples;
         }
@@ -207,13 +225,15 @@ static void measure_spans(struct counter_source *act)
     must(counter_stop(act));
 }
 
+/* A window for each operator: a kernel's name alone doesn't tell which it belongs to. */
 static void measure_stalls(struct counter_source *pc)
 {
     must(counter_arm(pc));
-    must(counter_start(pc));
-    for (unsigned i = 0; i < nworks; i++)
+    for (unsigned i = 0; i < nworks; i++) {
+        must(counter_start(pc));
         for (uint64_t t0 = clock_mono_ns(); clock_mono_ns() - t0 < PC_NS;) run_work(&works[i]);
-    must(counter_stop(pc));
+        must(counter_stop(pc));
+    }
     must(counter_disarm(pc));
 }
 
@@ -300,8 +320,9 @@ static void put_values(FILE *f, unsigned i)
     for (size_t m = 0; m < metric_count(); m++) {
         const struct metric *d = metric_at(m);
         char name[128];
-        if (!s->times[d->id] || !metric_candidate(d->range, 0, name, sizeof name)) continue;
-        fprintf(f, "value\t%u\t%s\t%.9g\n", i, name, s->sum[d->id] / s->times[d->id]);
+        const struct repeats *r = &s->value[d->id];
+        if (!r->n || !metric_candidate(d->range, 0, name, sizeof name)) continue;
+        fprintf(f, "value\t%u\t%s\t%.15g\t%.6g\t%u\n", i, name, r->mean, repeats_sd(r), r->n);
     }
     for (unsigned r = 0; r < nreasons; r++)
         if (s->stall[r])
@@ -309,40 +330,31 @@ static void put_values(FILE *f, unsigned i)
     if (isfinite(s->live)) fprintf(f, "live\t%u\t%.6g\n", i, s->live);
 }
 
+/* Of our side: every wanted launch with its values. Else the launches that ncu was shown. */
 static int write_file(const char *path, bool values)
 {
     FILE *f = fopen(path, "w");
     if (!f) must(err_set(ERR_IO, "can't write %s", path));
-    for (unsigned i = 0; i < nseen; i++) {
+    for (unsigned i = 0; values && i < nseen; i++) {
         if (!seen[i].wanted) continue;
         put_launch(f, i);
-        if (values) put_values(f, i);
+        put_values(f, i);
     }
+    for (unsigned i = 0; !values && i < nprofiled; i++) put_launch(f, profiled[i]);
     return fclose(f) ? EXIT_FAILED : EXIT_OK;
 }
 
 /* ---- modes ---- */
 
-static void bind_profiler(void)
-{
-    void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!lib) return;
-    *(void **)&profiler_start = dlsym(lib, "cuProfilerStart");
-    *(void **)&profiler_stop = dlsym(lib, "cuProfilerStop");
-}
-
 static int plain(const char *path)
 {
-    bind_profiler();
-    if (!profiler_start || !profiler_stop)
-        must(err_set(ERR_UNAVAILABLE, "the driver has no cuProfilerStart"));
+    must(profiler_open());
     run_list(&nseen);
-    for (unsigned i = 0; i < nworks; i++) {
-        run_work(&works[i]); /* what ncu's replays find in the caches */
-        now.profile = true;
-        run_work(&works[i]);
-        now.profile = false;
-    }
+    for (unsigned i = 0; i < nworks; i++)
+        for (unsigned rep = 0; rep < REPEAT; rep++) {
+            now.profile = rep > 0;
+            run_work(&works[i]);
+        }
     return write_file(path, false);
 }
 
@@ -404,6 +416,7 @@ static void cost_of(struct counter_source *range, const char *sets, uint32_t roo
            (double)(t[4] - t[0]) / 1e6);
 }
 
+/* As a session counts: nothing is flushed. */
 static int cost(void)
 {
     static const char *const sets[] = {"live",  "sol",    "live,sol", "stalls",
@@ -411,6 +424,7 @@ static int cost(void)
     struct cupti_lib *lib;
     must(cupti_open(&lib));
     must(cupti_attach(lib, 0));
+    now.warm = true;
     run_list(&nseen);
     struct counter_source *range = open_source(lib, COUNTER_RANGE);
     printf("| set | room | launches | passes | pack ms | arm ms | first start ms | passes ms | "
@@ -464,6 +478,9 @@ int main(int argc, char **argv)
     must(cuda_backend.load(gpu, m, NULL, NULL));
     must(cuda_backend.kv_init(gpu, 1, dims));
     cuda_backend.kernels(gpu, &kernels);
+    if (!costs) st = oracle_flush_open(gpu, argv[0]);
+    if (st != OK && test) unwilling(err_msg());
+    must(st);
     must(oracle_works(gpu, works, &nworks));
     int rc = costs                         ? cost()
              : test                        ? self_test()
