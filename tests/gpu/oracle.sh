@@ -16,6 +16,7 @@ NCU="${NCU:-$(command -v ncu || ls /usr/local/cuda*/bin/ncu 2>/dev/null | head -
 "$B/sasstop-engine" --doctor >/dev/null 2>&1 || skip "no GPU counters here (sasstop doctor says why)"
 [ -f "$B/gpu/oracle.sm_90a.cubin" ] || skip "no $B/gpu/oracle.sm_90a.cubin (make gpu-tests, with nvcc)"
 dir="${RESULTS:-$(mktemp -d)}"
+mkdir -p "$dir" || exit 1
 [ -n "${RESULTS:-}" ] || trap 'rm -rf "$dir"' EXIT
 left() { echo $((115 - $1 - ($(date +%s) - begun))); } # left KEPT: seconds that a step may take
 
