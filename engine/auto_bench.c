@@ -41,12 +41,6 @@ static bool tick(void *ctx)
     return p->go_on(p->ctx, p->done, p->total);
 }
 
-static double figure(const cJSON *o, const char *key)
-{
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
-    return cJSON_IsNumber(v) ? v->valuedouble : (double)NAN;
-}
-
 /* A row of kcheck's results, when it is of a shape that was asked for and says something. */
 static enum status keep_result(struct auto_file *f, const struct auto_plan *p,
                                const struct auto_candidate *c, const cJSON *r)
@@ -57,12 +51,14 @@ static enum status keep_result(struct auto_file *f, const struct auto_plan *p,
     snprintf(row.family, sizeof row.family, "%s", p->family);
     snprintf(row.kernel, sizeof row.kernel, "%s", c->kernel);
     snprintf(row.state, sizeof row.state, "%.11s", d->valuestring);
-    row.us = figure(cJSON_GetObjectItemCaseSensitive(r, "bench"), "us");
+    row.us = kcheck_number(cJSON_GetObjectItemCaseSensitive(r, "bench"), "us");
     /* Sound, but not timed; or a time that the file wouldn't take back. */
     if (!strcmp(row.state, "ok") && !(row.us > 0 && row.us < AUTO_US_MAX)) return OK;
     for (uint32_t i = 0; i < p->n_shapes; i++) {
         const uint32_t *s = p->shapes[i];
-        if (figure(r, "m") != s[0] || figure(r, "n") != s[1] || figure(r, "k") != s[2]) continue;
+        if (kcheck_number(r, "m") != s[0] || kcheck_number(r, "n") != s[1] ||
+            kcheck_number(r, "k") != s[2])
+            continue;
         memcpy(row.mnk, s, sizeof row.mnk);
         return auto_file_put(f, &row);
     }

@@ -30,13 +30,6 @@ static const char *string(const cJSON *o, const char *key)
     return cJSON_IsString(v) ? v->valuestring : "";
 }
 
-/* NAN when kcheck has no figure. */
-static double figure(const cJSON *o, const char *key)
-{
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
-    return cJSON_IsNumber(v) ? v->valuedouble : (double)NAN;
-}
-
 /* The outcome of one shape among kcheck's results. */
 static void take_result(const cJSON *results, struct msg_parity *p)
 {
@@ -44,16 +37,18 @@ static void take_result(const cJSON *results, struct msg_parity *p)
     cJSON_ArrayForEach(r, results)
     {
         const char *state = string(r, "disposition");
-        if (figure(r, "m") != p->m || figure(r, "n") != p->n || figure(r, "k") != p->k) continue;
+        if (kcheck_number(r, "m") != p->m || kcheck_number(r, "n") != p->n ||
+            kcheck_number(r, "k") != p->k)
+            continue;
         /* Not tried, since another shape had ended the child: nothing is known of this one. */
         if (!strcmp(state, "skipped")) state = "unavailable";
         snprintf(p->state, sizeof p->state, "%s", state);
         snprintf(p->text, sizeof p->text, "%s", string(r, "why"));
-        p->nmse = figure(r, "nmse");
+        p->nmse = kcheck_number(r, "nmse");
         p->worst = (double)NAN; /* kcheck gives it as a share of its limit */
         if (!strcmp(state, "ok"))
             snprintf(p->text, sizeof p->text, "worst element at %.2g of its limit",
-                     figure(r, "worst"));
+                     kcheck_number(r, "worst"));
         return;
     }
     all(p, 1, "failed", "kcheck said nothing about this shape");
