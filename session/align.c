@@ -48,11 +48,7 @@ static bool residuals(struct scan *s, int64_t offset, double *out)
         if (it->dur == 0 || from < 0) continue;
         int n = overlap_next(&walk, s->spans, s->nspans, (uint64_t)from, (uint64_t)from + it->dur,
                              rows);
-        for (int k = 0; k < n; k++) {
-            place[k] = rows[k].row ? levels_row(l, rows[k].row) : -1;
-            part[k] = (double)rows[k].ns / (double)it->dur;
-            if (place[k] < 0) n = -1;
-        }
+        n = levels_parts(l, rows, n, it->dur, place, part);
         if (n >= 0) levels_add(l, place, part, (unsigned)n, it->v);
     }
     for (unsigned m = 0; m < s->metrics; m++) {

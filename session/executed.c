@@ -164,20 +164,6 @@ void exec_words(const struct session *s, const struct executed *e, bool own, cha
     if (!own) say(out, size, "counted as %s %u x %u x %u", r->role, r->m, r->n, r->k);
 }
 
-void exec_title(const struct session *s, const struct executed *e, char *out, size_t size)
-{
-    const struct msg_row_def *r = &s->rows[e->row].def;
-    out[0] = '\0';
-    say(out, size, "%s, %s", s->kernels[e->kernel].def.name, r->role);
-    size_t n = strlen(out);
-    if (r->m && r->n && r->k)
-        snprintf(out + n, size - n, " %u x %u x %u", r->m, r->n, r->k);
-    else
-        snprintf(out + n, size - n, " (%s)", r->phase);
-    n = strlen(out);
-    snprintf(out + n, size - n, ", generation %u", r->generation);
-}
-
 /* ---- surplus ---- */
 
 static void side_of(const struct session *s, uint32_t row, struct surplus_side *out)

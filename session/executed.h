@@ -13,8 +13,7 @@
 
 #include "session/model.h"
 
-/* Figures of a sum, each with its reason when there is none. `warps`: of all counted launches, 0 =
- * not known. */
+/* Figures of a sum, each with its reason when there is none. */
 struct value exec_launch(const struct executed *e,
                          const struct exec_sum *x); /* by warps, a launch */
 struct value exec_share(const struct executed *e, const struct exec_sum *x); /* % of the kernel's */
@@ -34,9 +33,6 @@ void exec_gap(const struct session *s, const struct executed *e, const struct ex
  * counts are of another row of the same code, which the line says. */
 void exec_words(const struct session *s, const struct executed *e, bool own, char *out,
                 size_t size);
-
-/* "nb_kd8, ffn_gate 14336 x 512 x 4096, generation 1" */
-void exec_title(const struct session *s, const struct executed *e, char *out, size_t size);
 
 enum surplus_basis { SURPLUS_NONE, SURPLUS_EXECUTED, SURPLUS_STATIC };
 

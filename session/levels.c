@@ -72,6 +72,17 @@ uint32_t levels_row_at(const struct levels *l, unsigned place)
     return place < l->n ? l->row[place] : 0;
 }
 
+int levels_parts(struct levels *l, const struct overlap *rows, int n, uint64_t dur, int *place,
+                 double *part)
+{
+    for (int i = 0; i < n; i++) {
+        place[i] = rows[i].row ? levels_row(l, rows[i].row) : -1;
+        part[i] = (double)rows[i].ns / (double)dur;
+        if (place[i] < 0) return -1;
+    }
+    return n;
+}
+
 /* Whether the sample has all the values that it should. */
 static bool whole(const struct levels *l, const double *value)
 {

@@ -19,6 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "session/overlap.h"
+
 enum {
     LEVELS_ROWS_MAX = 128,
     LEVELS_METRICS_MAX = 16,
@@ -37,6 +39,11 @@ int levels_row(struct levels *l, uint32_t row);
 unsigned levels_rows(const struct levels *l);
 uint64_t levels_samples(const struct levels *l); /* that were added */
 uint32_t levels_row_at(const struct levels *l, unsigned place);
+
+/* What overlaps a sample of dur ns, as levels_add() and levels_check() want it: place[], part[] of
+ * OVERLAP_MAX. Returns n; -1 when n is, or when a row has no place or is a kernel nobody knows. */
+int levels_parts(struct levels *l, const struct overlap *rows, int n, uint64_t dur, int *place,
+                 double *part);
 
 /* One sample: `part[i]` of it (0..1) was of the row at place[i]. A sample with a value missing is
  * left out, unless the metric never had one. */

@@ -310,20 +310,6 @@ void session_free(struct session *s);
  * Only ERR_NOMEM is an error. */
 enum status session_apply(struct session *s, const struct frame *f);
 
-/* The metrics that timelines and traces draw, of a window's: SM% (or the nearest that the chip
- * gives), tensor%, DRAM%; index into w->metric[], -1 = it has none of the kind. */
-enum { TRACE_GRAPHS = 3 };
-void trace_graphs(const struct session *s, const struct trace_window *w, int at[TRACE_GRAPHS]);
-/* The newest kept launch of row `index` that was sampled from end to end and holds at least `least`
- * whole samples; false: none. */
-struct trace_launch {
-    const struct trace_window *window;
-    const struct trace_span *span;
-    uint32_t first, n; /* its samples in window->samples[] */
-};
-bool trace_launch(const struct session *s, uint32_t index, uint32_t least,
-                  struct trace_launch *out);
-
 /* Lookups; NULL or 0 when there is none. */
 const struct generation *session_current(const struct session *s);  /* the newest */
 const struct generation *session_previous(const struct session *s); /* the one before it */
@@ -369,6 +355,8 @@ struct value generation_prefill_ratio(const struct session *s, const struct gene
                                       const struct generation *before);
 struct value generation_decode_ratio(const struct generation *now, const struct generation *before);
 
+/* "nb_kd8, ffn_gate 14336 x 512 x 4096, generation 1" */
+void row_title(const struct session *s, const struct row *r, char *out, size_t size);
 /* Figures of a row, each with its state and reason. `key` is a metric's short key. */
 struct value row_time_share(const struct session *s, const struct row *r); /* % of its generation */
 struct value row_us(const struct session *s, const struct row *r);         /* us a call */

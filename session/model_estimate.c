@@ -31,6 +31,11 @@ static uint32_t generation_of(const struct session *s, const struct window_fold 
     return 0;
 }
 
+static unsigned metrics_of(const struct window_fold *w)
+{
+    return w->nmetrics < LEVELS_METRICS_MAX ? w->nmetrics : LEVELS_METRICS_MAX;
+}
+
 static bool is_percent(const struct session *s, uint16_t metric)
 {
     return metric != METRIC_UNKNOWN && !strcmp(s->metrics[metric].unit, "%");
@@ -40,7 +45,7 @@ static bool is_percent(const struct session *s, uint16_t metric)
 static enum status system_of(struct session *s, const struct window_fold *w, struct levels **out)
 {
     uint32_t g = generation_of(s, w);
-    unsigned n = w->nmetrics < LEVELS_METRICS_MAX ? w->nmetrics : LEVELS_METRICS_MAX;
+    unsigned n = metrics_of(w);
     double most[LEVELS_METRICS_MAX];
 
     *out = NULL;
@@ -70,18 +75,14 @@ static void each_sample(const struct window_fold *w, struct levels *l, sample_fn
         const struct pm_item *it = &w->samples[i];
         if (it->dur == 0 || it->start + it->dur > w->cutoff) continue;
         int n = overlap_next(&walk, w->spans, w->nspans, it->start, it->start + it->dur, rows);
-        for (int k = 0; k < n; k++) {
-            place[k] = rows[k].row ? levels_row(l, rows[k].row) : -1;
-            part[k] = (double)rows[k].ns / (double)it->dur;
-            if (place[k] < 0) n = -1;
-        }
+        n = levels_parts(l, rows, n, it->dur, place, part);
         if (n > 0) fn(l, place, part, (unsigned)n, it->v);
     }
 }
 
 static enum status store(struct session *s, const struct window_fold *w, const struct levels *l)
 {
-    unsigned n = w->nmetrics < LEVELS_METRICS_MAX ? w->nmetrics : LEVELS_METRICS_MAX;
+    unsigned n = metrics_of(w);
 
     for (unsigned p = 0; p < levels_rows(l); p++)
         for (unsigned m = 0; m < n; m++) {

@@ -66,11 +66,6 @@ void executed_free(struct session *s)
     free(s->executed);
 }
 
-static uint64_t add_capped(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 static void add(struct exec_sum *to, const struct exec_item *x)
 {
     to->count++;
@@ -78,11 +73,11 @@ static void add(struct exec_sum *to, const struct exec_item *x)
     to->counted++;
     to->never += x->inst == 0;
     to->guarded += (x->flags & EXEC_GUARDED) != 0;
-    to->inst = add_capped(to->inst, x->inst);
-    to->threads = add_capped(to->threads, x->threads);
-    to->pred_on = add_capped(to->pred_on, x->pred_on);
-    if (x->flags & EXEC_IN_LOOP) to->in_loop = add_capped(to->in_loop, x->inst);
-    if (x->flags & EXEC_IN_HOT) to->in_hot = add_capped(to->in_hot, x->inst);
+    to->inst = fold_add(to->inst, x->inst);
+    to->threads = fold_add(to->threads, x->threads);
+    to->pred_on = fold_add(to->pred_on, x->pred_on);
+    if (x->flags & EXEC_IN_LOOP) to->in_loop = fold_add(to->in_loop, x->inst);
+    if (x->flags & EXEC_IN_HOT) to->in_hot = fold_add(to->in_hot, x->inst);
 }
 
 static void add_class(struct session *s, struct executed *e, const struct exec_item *x)

@@ -97,11 +97,6 @@ static enum status reach(struct session *s, struct kernel_heat **heat, uint32_t 
     return OK;
 }
 
-static uint64_t add_capped(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 /* The kernel's number of a reason, or MAX_REASONS when there is no room. */
 static uint32_t reason_of(struct kernel_heat *h, const char *reason)
 {
@@ -123,7 +118,7 @@ static void add_top(struct session *s, struct kernel_heat *h, struct heat_insn *
         return;
     }
     if (i == in->nreasons) in->reason[in->nreasons++] = (uint8_t)reason;
-    in->by[i] = add_capped(in->by[i], it->top);
+    in->by[i] = fold_add(in->by[i], it->top);
 }
 
 enum status fold_pc_heat(struct session *s, const struct frame *f, const union msg_any *m)
@@ -140,7 +135,7 @@ enum status fold_pc_heat(struct session *s, const struct frame *f, const union m
     enum status st = find_heat(s, (uint32_t)(k - s->kernels), d->generation, &h);
     if (st != OK || !h) return st;
     memcpy(h->source, d->source, sizeof h->source);
-    h->samples = add_capped(h->samples, d->samples);
+    h->samples = fold_add(h->samples, d->samples);
     while (unpack_heat(&rd, &it)) {
         st = reach(s, &h, it.index, &ok);
         if (st != OK) return st;
@@ -149,8 +144,8 @@ enum status fold_pc_heat(struct session *s, const struct frame *f, const union m
             continue;
         }
         struct heat_insn *in = &h->insns[it.index];
-        in->samples = add_capped(in->samples, it.samples);
-        in->not_issued = add_capped(in->not_issued, it.not_issued);
+        in->samples = fold_add(in->samples, it.samples);
+        in->not_issued = fold_add(in->not_issued, it.not_issued);
         add_top(s, h, in, &it);
     }
     return rd.bad ? fold_garbled(s) : OK;

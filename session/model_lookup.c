@@ -1,4 +1,5 @@
 /* Look-ups in the model; see model.h. Linear where the lists are short. */
+#include <stdio.h>
 #include <string.h>
 
 #include "session/model_priv.h"
@@ -101,4 +102,15 @@ uint32_t session_counterpart(const struct session *s, const struct row *r, uint3
         if (best == UINT32_MAX || o->def.generation > s->rows[best].def.generation) best = i;
     }
     return best;
+}
+
+void row_title(const struct session *s, const struct row *r, char *out, size_t size)
+{
+    const struct msg_row_def *d = &r->def;
+    const char *kernel = s->kernels[d->kernel].def.name;
+    if (d->m && d->n && d->k)
+        snprintf(out, size, "%s, %s %u x %u x %u, generation %u", kernel, d->role, d->m, d->n, d->k,
+                 d->generation);
+    else
+        snprintf(out, size, "%s, %s (%s), generation %u", kernel, d->role, d->phase, d->generation);
 }

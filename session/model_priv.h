@@ -67,6 +67,12 @@ enum status fold_garbled(struct session *s);
  * n: 8, then powers of two). ERR_NOMEM leaves it as it was. */
 enum status fold_grow(void *array, uint32_t n, size_t size);
 
+/* A sum of counts that a stream may make as large as it likes: stays at the largest number. */
+static inline uint64_t fold_add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 struct kernel *fold_kernel(struct session *s, uint32_t number); /* by this instance's number */
 struct row *fold_row(struct session *s, uint32_t number);
 struct generation *fold_find_generation(struct session *s, uint32_t generation);

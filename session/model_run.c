@@ -177,11 +177,6 @@ static enum status find_stalls(struct session *s, uint32_t kernel, uint32_t gene
     return OK;
 }
 
-static uint64_t add_capped(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 static void add_stall(struct session *s, struct kernel_stalls *ks, const struct stall_item *it)
 {
     uint32_t i = 0;
@@ -195,8 +190,8 @@ static void add_stall(struct session *s, struct kernel_stalls *ks, const struct 
         ks->nreasons++;
         memcpy(sum->reason, it->reason, sizeof sum->reason);
     }
-    sum->samples = add_capped(sum->samples, it->samples);
-    sum->not_issued = add_capped(sum->not_issued, it->not_issued);
+    sum->samples = fold_add(sum->samples, it->samples);
+    sum->not_issued = fold_add(sum->not_issued, it->not_issued);
 }
 
 enum status fold_stalls(struct session *s, const struct frame *f, const union msg_any *m)
@@ -212,8 +207,8 @@ enum status fold_stalls(struct session *s, const struct frame *f, const union ms
     enum status st = find_stalls(s, (uint32_t)(k - s->kernels), d->generation, &ks);
     if (st != OK || !ks) return st;
     memcpy(ks->source, d->source, sizeof ks->source);
-    ks->samples = add_capped(ks->samples, d->samples);
-    ks->dropped = add_capped(ks->dropped, d->dropped);
+    ks->samples = fold_add(ks->samples, d->samples);
+    ks->dropped = fold_add(ks->dropped, d->dropped);
     ks->t_ns = s->t_ns;
     while (unpack_stall(&rd, &it)) add_stall(s, ks, &it);
     return rd.bad ? fold_garbled(s) : OK;
@@ -291,6 +286,6 @@ enum status fold_drops(struct session *s, const struct frame *f, const union msg
 
     (void)f;
     if (d->type >= FRAME_TYPE_END) return fold_garbled(s);
-    s->drops[d->type] = add_capped(s->drops_before[d->type], d->total);
+    s->drops[d->type] = fold_add(s->drops_before[d->type], d->total);
     return OK;
 }

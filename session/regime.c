@@ -24,25 +24,6 @@ struct part {
 
 enum { PARTS = 7 };
 
-static size_t add(char *text, size_t size, size_t at, const char *fmt, const char *name,
-                  const struct value *v)
-{
-    char number[24];
-    if (at >= size) return at;
-    return at + (size_t)snprintf(text + at, size - at, fmt, name,
-                                 value_format(v, 7, v->v < 10 ? 1 : 0, 0, number, sizeof number));
-}
-
-/* ---- roofline ---- */
-
-/* 1.52e15 -> "1520 T", 4.1e12 -> "4.1 T". */
-static const char *tera(double v, char *text, size_t size)
-{
-    double t = v / 1e12;
-    snprintf(text, size, t < 10 ? "%.2f T" : t < 100 ? "%.1f T" : "%.0f T", t);
-    return text;
-}
-
 /* Appends; what doesn't fit is cut (a stream may hold any number, of any length). */
 __attribute__((format(printf, 4, 5))) static void put(char *text, size_t size, size_t *at,
                                                       const char *fmt, ...)
@@ -53,6 +34,25 @@ __attribute__((format(printf, 4, 5))) static void put(char *text, size_t size, s
     int n = vsnprintf(text + *at, size - *at, fmt, ap);
     va_end(ap);
     if (n > 0) *at += (size_t)n;
+}
+
+/* ", DRAM 42%": `before`, the name and its figure. */
+static void put_percent(char *text, size_t size, size_t *at, const char *before, const char *name,
+                        const struct value *v)
+{
+    char number[24];
+    put(text, size, at, "%s%s %s%%", before, name,
+        value_format(v, 7, v->v < 10 ? 1 : 0, 0, number, sizeof number));
+}
+
+/* ---- roofline ---- */
+
+/* 1.52e15 -> "1520 T", 4.1e12 -> "4.10 T". */
+static const char *tera(double v, char *text, size_t size)
+{
+    double t = v / 1e12;
+    snprintf(text, size, t < 10 ? "%.2f T" : t < 100 ? "%.1f T" : "%.0f T", t);
+    return text;
 }
 
 static void put_roofline(const struct regime_in *in, bool counted, struct regime *out)
@@ -112,28 +112,30 @@ static void put_decided(const struct regime_in *in, const struct part *parts,
                         const struct part *top, const char *missing, struct regime *out)
 {
     char *text = out->decided;
-    size_t size = sizeof out->decided;
-    size_t n = (size_t)snprintf(text, size, "%s", regime_name(out->kind));
+    size_t size = sizeof out->decided, at = 0;
 
+    put(text, size, &at, "%s", regime_name(out->kind));
     if (out->kind == REGIME_UNKNOWN) {
-        n += (size_t)snprintf(text + n, size - n, ": %s has no figure", missing);
+        put(text, size, &at, ": %s has no figure", missing);
         for (int i = 0; i < PARTS; i++)
             if (value_known(parts[i].use))
-                n = add(text, size, n, ", %s %s%%", parts[i].name, parts[i].use);
+                put_percent(text, size, &at, ", ", parts[i].name, parts[i].use);
         return;
     }
-    n = add(text, size, n, ": %s %s%%", top->name, top->use);
+    put_percent(text, size, &at, ": ", top->name, top->use);
     for (int i = 0; i < PARTS; i++)
         if (&parts[i] != top && value_known(parts[i].use) &&
             (parts[i].must || parts[i].use->v >= 20))
-            n = add(text, size, n, ", %s %s%%", parts[i].name, parts[i].use);
-    if (out->kind == REGIME_LATENCY && n < size)
-        n += (size_t)snprintf(text + n, size - n, " of peak, none at %d%s", REGIME_BUSY,
-                              value_known(&in->l1) ? "" : ", L1/shared not known");
+            put_percent(text, size, &at, ", ", parts[i].name, parts[i].use);
+    if (out->kind == REGIME_LATENCY)
+        put(text, size, &at, " of peak, none at %d%s", REGIME_BUSY,
+            value_known(&in->l1) ? "" : ", L1/shared not known");
     if (value_known(&in->stall) && in->stall_name && in->stall_name[0])
-        n = add(text, size, n, "; waits: %s %s%%", in->stall_name, &in->stall);
-    if (value_known(&in->sm_active) && in->sm_active.v < 80)
-        add(text, size, n, "; %s %s%% of the time", "an SM has warps", &in->sm_active);
+        put_percent(text, size, &at, "; waits: ", in->stall_name, &in->stall);
+    if (value_known(&in->sm_active) && in->sm_active.v < 80) {
+        put_percent(text, size, &at, "; ", "an SM has warps", &in->sm_active);
+        put(text, size, &at, " of the time");
+    }
 }
 
 static void put_payoff(const struct regime_in *in, const struct part *top, struct regime *out)

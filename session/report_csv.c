@@ -83,7 +83,7 @@ static enum status put_executed(const struct session *s, struct buf *out)
         struct table_query q = {
             .kernel = TABLE_NONE, .row = s->executed[i].row, .other = TABLE_NONE};
         char focus[160];
-        exec_title(s, &s->executed[i], focus, sizeof focus);
+        row_title(s, &s->rows[s->executed[i].row], focus, sizeof focus);
         for (unsigned k = 0; st == OK && k < sizeof parts / sizeof *parts; k++)
             st = put_table(s, out, parts[k], &q, focus);
     }

@@ -318,7 +318,7 @@ static enum status put_executed(const struct session *s, struct buf *out)
         struct table_query q = {
             .kernel = TABLE_NONE, .row = s->executed[i].row, .other = TABLE_NONE};
         char name[160], words[400];
-        exec_title(s, &s->executed[i], name, sizeof name);
+        row_title(s, &s->rows[s->executed[i].row], name, sizeof name);
         buf_printf(out, "<h3>");
         html_text(out, name);
         buf_printf(out, "</h3><p>");

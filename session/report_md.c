@@ -268,7 +268,7 @@ static enum status put_executed(const struct session *s, struct buf *out)
         const struct row *r = &s->rows[e->row];
         struct surplus p;
         char title[260], name[160], words[400];
-        exec_title(s, e, name, sizeof name);
+        row_title(s, &s->rows[e->row], name, sizeof name);
         snprintf(title, sizeof title, "executed by class: %s", name);
         st = section(s, out, "executed_classes", &q, title);
         exec_words(s, e, true, words, sizeof words);

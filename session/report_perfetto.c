@@ -10,6 +10,7 @@
 
 #include "session/report_fmt.h"
 #include "session/report_priv.h"
+#include "session/timeline.h"
 
 enum { PID = 1, TID_EVENTS = 1, TID_KERNELS = 100 };
 
@@ -81,9 +82,9 @@ static void put_span(const struct session *s, struct buf *out, const struct trac
 static void put_sample(const struct session *s, struct buf *out, const struct trace_window *w,
                        const struct trace_sample *t)
 {
-    int at[TRACE_GRAPHS];
-    trace_graphs(s, w, at);
-    for (int g = 0; g < TRACE_GRAPHS; g++) {
+    int at[TIMELINE_GRAPHS];
+    timeline_graphs(s, w, at);
+    for (int g = 0; g < TIMELINE_GRAPHS; g++) {
         int m = at[g];
         if (m < 0 || !isfinite(t->v[m])) continue;
         const char *label = s->metrics[w->metric[m]].label;

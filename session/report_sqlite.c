@@ -139,7 +139,7 @@ static enum status put_executed(struct db *d, const struct session *s)
         struct table_query q = {
             .kernel = TABLE_NONE, .row = s->executed[i].row, .other = TABLE_NONE};
         char focus[160];
-        exec_title(s, &s->executed[i], focus, sizeof focus);
+        row_title(s, &s->rows[s->executed[i].row], focus, sizeof focus);
         for (unsigned k = 0; st == OK && k < sizeof parts / sizeof *parts; k++)
             st = put_table(d, s, parts[k], &q, focus);
     }

@@ -77,6 +77,14 @@ void cell_count(struct cell *c, uint64_t n)
     c->value = value_ok((double)n, NULL);
 }
 
+void cell_shape(struct cell *c, const struct msg_row_def *r)
+{
+    if (r->k)
+        cell_text(c, "%ux%ux%u", r->m, r->n, r->k);
+    else
+        cell_text(c, "%ux%u", r->m, r->n);
+}
+
 /* ---- building ---- */
 
 struct sort_key {

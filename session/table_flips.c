@@ -73,8 +73,7 @@ static void get_kernel(const struct table_ctx *x, uint32_t i, struct cell *c)
 
 static void get_shape(const struct table_ctx *x, uint32_t i, struct cell *c)
 {
-    const struct msg_row_def *d = &at(x, i)->def;
-    cell_text(c, "%ux%ux%u", d->m, d->n, d->k);
+    cell_shape(c, &at(x, i)->def);
 }
 
 static void get_role(const struct table_ctx *x, uint32_t i, struct cell *c)

@@ -36,11 +36,7 @@ static void get_kernel(const struct table_ctx *x, uint32_t i, struct cell *c)
 
 static void get_shape(const struct table_ctx *x, uint32_t i, struct cell *c)
 {
-    const struct msg_row_def *d = &row_at(x, i)->def;
-    if (d->k)
-        cell_text(c, "%ux%ux%u", d->m, d->n, d->k);
-    else
-        cell_text(c, "%ux%u", d->m, d->n);
+    cell_shape(c, &row_at(x, i)->def);
 }
 
 static void get_role(const struct table_ctx *x, uint32_t i, struct cell *c)

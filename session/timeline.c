@@ -30,8 +30,8 @@ static uint64_t shared(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
     return to > from ? to - from : 0;
 }
 
-/* The first sample that may reach past t: samples follow each other, so one step back is enough. */
-static uint32_t first_sample(const struct trace_window *w, uint64_t t)
+/* The first sample that starts at t or later. */
+static uint32_t sample_from(const struct trace_window *w, uint64_t t)
 {
     uint32_t lo = 0, hi = w->nsamples;
     while (lo < hi) {
@@ -41,7 +41,7 @@ static uint32_t first_sample(const struct trace_window *w, uint64_t t)
         else
             hi = mid;
     }
-    return lo ? lo - 1 : 0;
+    return lo;
 }
 
 double timeline_mean(const struct trace_window *w, int m, uint64_t from, uint64_t to)
@@ -49,7 +49,9 @@ double timeline_mean(const struct trace_window *w, int m, uint64_t from, uint64_
     double sum = 0, ns = 0;
 
     if (m < 0 || m >= PM_METRICS_MAX) return NAN;
-    for (uint32_t i = first_sample(w, from); i < w->nsamples && w->samples[i].t_ns < to; i++) {
+    /* Samples follow each other: at most the one before `from` reaches past it. */
+    uint32_t first = sample_from(w, from);
+    for (uint32_t i = first ? first - 1 : 0; i < w->nsamples && w->samples[i].t_ns < to; i++) {
         const struct trace_sample *t = &w->samples[i];
         double part = (double)shared(t->t_ns, t->t_ns + t->dur_ns, from, to);
         if (!isfinite(t->v[m]) || !(part > 0)) continue;
@@ -126,8 +128,8 @@ void timeline_busy(const struct trace_window *w, uint32_t row, uint64_t from, ui
         if (busy[i] > 1) busy[i] = 1;
 }
 
-const struct trace_span *timeline_launch(const struct trace_window *w, uint32_t row, uint64_t t,
-                                         int dir)
+const struct trace_span *timeline_next(const struct trace_window *w, uint32_t row, uint64_t t,
+                                       int dir)
 {
     const struct trace_span *found = NULL;
     for (uint32_t i = 0; i < w->nspans; i++) {
@@ -145,4 +147,50 @@ const struct trace_span *timeline_at(const struct trace_window *w, uint64_t t)
     for (uint32_t i = 0; i < w->nspans && w->spans[i].t_ns <= t; i++)
         if (w->spans[i].t_ns + w->spans[i].dur_ns > t) found = &w->spans[i];
     return found;
+}
+
+static int metric_of(const struct session *s, const struct trace_window *w, const char *key)
+{
+    for (unsigned m = 0; m < w->nmetrics; m++)
+        if (w->metric[m] < s->nmetrics && !strcmp(s->metrics[w->metric[m]].key, key)) return (int)m;
+    return -1;
+}
+
+void timeline_graphs(const struct session *s, const struct trace_window *w, int at[TIMELINE_GRAPHS])
+{
+    static const char *const keys[TIMELINE_GRAPHS][3] = {
+        {"sm_pct", "inst_pct", "sm_active_pct"}, {"tensor_pct"}, {"dram_pct", "l2_pct"}};
+
+    for (int g = 0; g < TIMELINE_GRAPHS; g++) {
+        at[g] = -1;
+        for (int k = 0; k < 3 && keys[g][k] && at[g] < 0; k++) at[g] = metric_of(s, w, keys[g][k]);
+    }
+}
+
+/* The samples that lie wholly inside the span. */
+static void samples_in(const struct trace_window *w, const struct trace_span *sp,
+                       struct timeline_launch *out)
+{
+    uint32_t i = sample_from(w, sp->t_ns);
+
+    *out = (struct timeline_launch){.window = w, .span = sp, .first = i};
+    while (i < w->nsamples && w->samples[i].t_ns + w->samples[i].dur_ns <= sp->t_ns + sp->dur_ns)
+        i++;
+    out->n = i - out->first;
+}
+
+bool timeline_newest(const struct session *s, uint32_t index, uint32_t least,
+                     struct timeline_launch *out)
+{
+    for (uint32_t i = s->ntrace; i-- > 0;) {
+        const struct trace_window *w = &s->trace[i];
+        for (uint32_t k = w->used ? w->nspans : 0; k-- > 0;) {
+            if (w->spans[k].row != index + 1) continue;
+            samples_in(w, &w->spans[k], out);
+            /* One that the window's end cut has fewer samples than it has room for. */
+            bool covered = (uint64_t)(out->n + 2) * w->period_ns >= w->spans[k].dur_ns;
+            if (out->n >= least && covered) return true;
+        }
+    }
+    return false;
 }

@@ -36,9 +36,25 @@ void timeline_busy(const struct trace_window *w, uint32_t row, uint64_t from, ui
                    float *busy, uint32_t n);
 
 /* The first launch of `row` that starts after t (dir > 0), or the last that starts before it. */
-const struct trace_span *timeline_launch(const struct trace_window *w, uint32_t row, uint64_t t,
-                                         int dir);
+const struct trace_span *timeline_next(const struct trace_window *w, uint32_t row, uint64_t t,
+                                       int dir);
 /* The launch that runs at t, the latest started; NULL: none. */
 const struct trace_span *timeline_at(const struct trace_window *w, uint64_t t);
+
+/* The metrics that are drawn, of a window's: SM% (or the nearest that the chip gives), tensor%,
+ * DRAM%; index into w->metric[], -1 = it has none of the kind. */
+enum { TIMELINE_GRAPHS = 3 };
+void timeline_graphs(const struct session *s, const struct trace_window *w,
+                     int at[TIMELINE_GRAPHS]);
+
+/* The newest kept launch of row `index` that was sampled from end to end and holds at least `least`
+ * whole samples; false: none. */
+struct timeline_launch {
+    const struct trace_window *window;
+    const struct trace_span *span;
+    uint32_t first, n; /* its samples in window->samples[] */
+};
+bool timeline_newest(const struct session *s, uint32_t index, uint32_t least,
+                     struct timeline_launch *out);
 
 #endif

@@ -111,22 +111,22 @@ static void draw_inside(struct app *a, struct area area)
     enum { LEAST = 4, SAMPLES_MAX = 512, NUMBER_W = 5 };
     const struct session *s = app_session(a);
     struct canvas *c = &a->canvas;
-    struct trace_launch l;
+    struct timeline_launch l;
     float v[SAMPLES_MAX];
-    int at[TRACE_GRAPHS], x, each;
+    int at[TIMELINE_GRAPHS], x, each;
 
-    if (!trace_launch(s, a->row, LEAST, &l)) {
+    if (!timeline_newest(s, a->row, LEAST, &l)) {
         canvas_text(c, 1, area.y, area.w - 2, ROLE_DIM,
                     s->ntrace ? "inside a launch: none of those kept holds 4 samples; t shows the "
                                 "timeline"
                               : "inside a launch: no window has been sampled");
         return;
     }
-    trace_graphs(s, l.window, at);
+    timeline_graphs(s, l.window, at);
     x = 1 +
         canvas_printf(c, 1, area.y, area.w - 2, ROLE_DIM, "inside %.1f us:", l.span->dur_ns / 1e3);
-    each = (area.w - x - 1) / TRACE_GRAPHS;
-    for (int g = 0; g < TRACE_GRAPHS; g++, x += each) {
+    each = (area.w - x - 1) / TIMELINE_GRAPHS;
+    for (int g = 0; g < TIMELINE_GRAPHS; g++, x += each) {
         if (at[g] < 0) continue;
         const char *label = s->metrics[l.window->metric[at[g]]].label;
         unsigned n = l.n < SAMPLES_MAX ? l.n : SAMPLES_MAX;

@@ -118,13 +118,6 @@ static void surplus_update(struct app *a, void *data)
     }
 }
 
-static void describe(const struct session *s, uint32_t row, char *out, size_t size)
-{
-    const struct msg_row_def *r = &s->rows[row].def;
-    snprintf(out, size, "%s, %s %u x %u x %u, generation %u", s->kernels[r->kernel].def.name,
-             r->role, r->m, r->n, r->k, r->generation);
-}
-
 static int draw_head(struct app *a, const struct surplus_view *v, struct area area)
 {
     const struct session *s = app_session(a);
@@ -133,10 +126,10 @@ static int draw_head(struct app *a, const struct surplus_view *v, struct area ar
     char text[400];
     int used = 0;
     uint32_t other = v->classes.query.other;
-    describe(s, a->row, text, sizeof text);
+    row_title(s, &s->rows[a->row], text, sizeof text);
     canvas_text(c, 1, area.y + used++, area.w - 2, ROLE_ACCENT | STYLE_BOLD, text);
     if (other != TABLE_NONE) {
-        describe(s, other, text, sizeof text);
+        row_title(s, &s->rows[other], text, sizeof text);
         canvas_printf(c, 1, area.y + used++, area.w - 2, ROLE_TEXT, "against %s (n: another)",
                       text);
     }

@@ -36,7 +36,7 @@ struct stretch {
 
 /* Rows of a screen by what they show. */
 struct layout {
-    int label, graph[TRACE_GRAPHS], axis, lanes, readout;
+    int label, graph[TIMELINE_GRAPHS], axis, lanes, readout;
 };
 
 static int columns_of(const struct timeline *v)
@@ -134,7 +134,7 @@ static void next_launch(struct app *a, struct timeline *v, const struct stretch 
 {
     const struct trace_span *here = timeline_at(x->w, v->cursor);
     uint32_t row = here ? here->row : a->row != TABLE_NONE ? a->row + 1 : 0;
-    const struct trace_span *to = timeline_launch(x->w, row, here ? here->t_ns : v->cursor, dir);
+    const struct trace_span *to = timeline_next(x->w, row, here ? here->t_ns : v->cursor, dir);
     v->moved = true;
     if (to)
         v->cursor = to->t_ns + to->dur_ns / 2;
@@ -203,10 +203,10 @@ static struct layout layout_of(struct area area)
     l.axis = area.h >= 9;
     int room = area.h - 1 - l.axis - l.readout;
     int each = room >= 30 ? 5 : room >= 24 ? 4 : room >= 18 ? 3 : room >= 10 ? 2 : 1;
-    for (int g = 0; g < TRACE_GRAPHS; g++) l.graph[g] = each;
+    for (int g = 0; g < TIMELINE_GRAPHS; g++) l.graph[g] = each;
     if (room >= 12) l.graph[0]++;
     l.lanes = room;
-    for (int g = 0; g < TRACE_GRAPHS; g++) l.lanes -= l.graph[g];
+    for (int g = 0; g < TIMELINE_GRAPHS; g++) l.lanes -= l.graph[g];
     if (l.lanes < 0) l.lanes = 0;
     return l;
 }
@@ -263,11 +263,11 @@ static void draw_graph(struct app *a, const struct stretch *x, int m, int cursor
 static int draw_graphs(struct app *a, const struct stretch *x, int cursor, int y,
                        const struct layout *l)
 {
-    static const char *const names[TRACE_GRAPHS] = {"SM%", "tensor%", "DRAM%"};
-    int at[TRACE_GRAPHS], top = y;
+    static const char *const names[TIMELINE_GRAPHS] = {"SM%", "tensor%", "DRAM%"};
+    int at[TIMELINE_GRAPHS], top = y;
 
-    trace_graphs(app_session(a), x->w, at);
-    for (int g = 0; g < TRACE_GRAPHS; y += l->graph[g++]) {
+    timeline_graphs(app_session(a), x->w, at);
+    for (int g = 0; g < TIMELINE_GRAPHS; y += l->graph[g++]) {
         if (at[g] >= 0) {
             draw_graph(a, x, at[g], cursor, y, l->graph[g], l);
             continue;

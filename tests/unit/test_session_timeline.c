@@ -104,11 +104,11 @@ static void launches_are_found_both_ways(void **state)
     window(s, 1, true);
     const struct trace_window *w = &s->trace[0];
     timeline_bounds(w, &from, &to);
-    assert_int_equal(timeline_launch(w, 2, from, 1)->t_ns - from, 5000);
-    assert_int_equal(timeline_launch(w, 2, from + 5000, 1)->t_ns - from, 6500);
-    assert_null(timeline_launch(w, 2, from + 6500, 1));
-    assert_int_equal(timeline_launch(w, 2, from + 6500, -1)->t_ns - from, 5000);
-    assert_null(timeline_launch(w, 2, from + 5000, -1));
+    assert_int_equal(timeline_next(w, 2, from, 1)->t_ns - from, 5000);
+    assert_int_equal(timeline_next(w, 2, from + 5000, 1)->t_ns - from, 6500);
+    assert_null(timeline_next(w, 2, from + 6500, 1));
+    assert_int_equal(timeline_next(w, 2, from + 6500, -1)->t_ns - from, 5000);
+    assert_null(timeline_next(w, 2, from + 5000, -1));
     assert_int_equal(timeline_at(w, from + 5500)->row, 2);
     assert_null(timeline_at(w, from + 6200));
     stop(s);
@@ -118,15 +118,15 @@ static void a_launch_has_its_own_samples(void **state)
 {
     (void)state;
     struct session *s = start();
-    struct trace_launch l;
+    struct timeline_launch l;
     window(s, 1, true);
-    assert_true(trace_launch(s, 0, 4, &l));
+    assert_true(timeline_newest(s, 0, 4, &l));
     assert_int_equal(l.n, 4);
     assert_int_equal(l.first, 0);
-    assert_false(trace_launch(s, 0, 5, &l));
-    assert_true(trace_launch(s, 1, 1, &l)); /* 6500 to 8000: one whole sample */
+    assert_false(timeline_newest(s, 0, 5, &l));
+    assert_true(timeline_newest(s, 1, 1, &l)); /* 6500 to 8000: one whole sample */
     assert_int_equal(l.first, 7);
-    assert_false(trace_launch(s, 7, 1, &l));
+    assert_false(timeline_newest(s, 7, 1, &l));
     stop(s);
 }
 
@@ -134,11 +134,11 @@ static void a_window_that_is_not_used_is_shown_as_that(void **state)
 {
     (void)state;
     struct session *s = start();
-    struct trace_launch l;
+    struct timeline_launch l;
     window(s, 1, false);
     assert_int_equal(s->ntrace, 1);
     assert_false(s->trace[0].used);
-    assert_false(trace_launch(s, 0, 1, &l));
+    assert_false(timeline_newest(s, 0, 1, &l));
     stop(s);
 }
 
