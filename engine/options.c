@@ -31,7 +31,8 @@ static const char USAGE[] =
     "                      \"KERNEL ROLE PHASE\"\n"
     "  --variant NAME      start variant of q4k_gemm (FAMILY/NAME: of another); --kd N its K-tile\n"
     "                      depth\n"
-    "  --variant auto      the fastest sound kernel for each shape, measured once and kept; of one\n"
+    "  --variant auto      the fastest sound kernel for each shape, measured once and kept; of "
+    "one\n"
     "                      numeric class, or (auto:any) of any\n"
     "  --blocks N          pad GEMMs' shared memory so that N blocks fit on an SM, no more\n"
     "  --variants DIR      kernels of your own too: DIR/*.cubin, by their descriptors\n"
@@ -252,6 +253,26 @@ static enum status take_backend(const char *text, struct options *o)
     return OK;
 }
 
+/* All or a kernel, a role, a phase. */
+static enum status take_executed(const char *text, struct options *o)
+{
+    int words = 0;
+    for (const char *at = text; *(at += strspn(at, " ")); at += strcspn(at, " ")) words++;
+    if (words < 1 || words > 3)
+        return err_set(ERR_USAGE,
+                       "--executed takes all, or \"KERNEL ROLE PHASE\" (the last two may be left "
+                       "out), not \"%.100s\"",
+                       text);
+    o->executed = text;
+    return OK;
+}
+
+static enum status take_variants(const char *text)
+{
+    if (!*text) return err_set(ERR_USAGE, "--variants takes a folder of cubins, not \"\"");
+    return setenv("SASSTOP_VARIANTS", text, 1) == 0 ? OK : err_set(ERR_NOMEM, "out of memory");
+}
+
 static enum status take(int id, const char *a, struct options *o)
 {
     uint64_t v = 0;
@@ -288,7 +309,7 @@ static enum status take(int id, const char *a, struct options *o)
     case O_BLOCKS:
         return take_u32("blocks", a, 1, 32, &o->blocks);
     case O_VARIANTS:
-        return setenv("SASSTOP_VARIANTS", a, 1) == 0 ? OK : err_set(ERR_NOMEM, "out of memory");
+        return take_variants(a);
     case O_REST:
         return options_rest(a, &o->rest_ns);
     case O_SCHEDULE:
@@ -324,8 +345,7 @@ static enum status take(int id, const char *a, struct options *o)
         o->json = true;
         return OK;
     case O_EXECUTED:
-        o->executed = a;
-        return OK;
+        return take_executed(a, o);
     case O_LOGITS:
         o->logits = a;
         return OK;

@@ -37,9 +37,9 @@ static void put_us(struct buf *out, const char *key, uint64_t ns)
                (unsigned long long)(ns % 1000));
 }
 
-static void put_name(struct buf *out, const char *what, int tid, const char *name)
+static void put_name(struct buf *out, const char *what, unsigned tid, const char *name)
 {
-    buf_printf(out, "{\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"%s\",\"args\":{\"name\":", PID,
+    buf_printf(out, "{\"ph\":\"M\",\"pid\":%d,\"tid\":%u,\"name\":\"%s\",\"args\":{\"name\":", PID,
                tid, what);
     put_string(out, name);
     buf_printf(out, "}},\n");
@@ -54,7 +54,7 @@ static void put_names(const struct session *s, struct buf *out)
         const struct msg_generation *g = &s->generations[i].def;
         snprintf(text, sizeof text, "generation %u: %s %s KD %u", g->generation, g->family,
                  g->variant, g->kd);
-        put_name(out, "thread_name", TID_KERNELS + (int)g->generation, text);
+        put_name(out, "thread_name", TID_KERNELS + g->generation, text);
     }
 }
 

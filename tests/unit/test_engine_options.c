@@ -85,6 +85,9 @@ static void refusals_name_the_option(void **state)
                {"--rounds", "99999999999", "--rounds"},
                {"--exact", "sols", "--exact"},
                {"--exact", "", "--exact"},
+               {"--executed", "", "--executed"},
+               {"--executed", "a b c d", "--executed"},
+               {"--variants", "", "--variants"},
                {"--schedule", "0:0", "--schedule"},
                {"--schedule", "3", "--schedule"},
                {"--threads", "100000", "--threads"},
@@ -98,6 +101,8 @@ static void refusals_name_the_option(void **state)
         assert_int_equal(PARSE(&o, "--fd", "3", bad[i].option, bad[i].value), ERR_USAGE);
         assert_non_null(strstr(err_msg(), bad[i].named));
     }
+    assert_int_equal(PARSE(&o, "--fd", "3", "--executed", "nb_kd8 attn_q prefill"), OK);
+    assert_int_equal(PARSE(&o, "--fd", "3", "--executed", "all ffn_up"), OK);
     assert_int_equal(PARSE(&o, "--rounds", "1"), ERR_USAGE); /* no fd */
     assert_int_equal(PARSE(&o, "--fd", "3", "word"), ERR_USAGE);
     assert_int_equal(PARSE(&o, "--fd", "3", "--prompt", "x", "--bench", "pp5"), ERR_USAGE);

@@ -77,6 +77,92 @@ static void garbled_payloads_hurt_nothing(void **state)
     buf_free(&b);
 }
 
+/* Every report in every format can be made of it. */
+static void reports_are_made(const struct session *s)
+{
+    static const char *const formats[] = {"md", "json", "html", "csv", "perfetto"};
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        struct buf b = {0};
+        assert_int_equal(report_find(formats[i])->write(s, &b), OK);
+        assert_true(b.len > 0);
+        buf_free(&b);
+    }
+}
+
+static void highest_numbers_are_reported(void **state)
+{
+    struct session *s = start();
+    struct buf b = {0};
+    (void)state;
+    lab_generation(s, INT32_MAX, "nb", UINT32_MAX);
+    lab_kernel(s, UINT32_MAX, "nb_kd8");
+    lab_row(s, UINT32_MAX, UINT32_MAX, INT32_MAX);
+    lab_span_agg(s, UINT32_MAX, "activity", UINT32_MAX, 1);
+    reports_are_made(s);
+    assert_int_equal(report_find("perfetto")->write(s, &b), OK);
+    buf_u8(&b, 0);
+    assert_non_null(strstr((const char *)b.data, "\"tid\":2147483747"));
+    buf_free(&b);
+    stop(s);
+}
+
+/* A number of a field becomes one at the rim of its kind. */
+static void set_wild(uint8_t *at, const struct proto_field *f)
+{
+    static const uint64_t whole[] = {0,          1,         INT32_MAX, 1ull << 31,
+                                     UINT32_MAX, INT64_MAX, UINT64_MAX};
+    const double real[] = {0, -1, 1e308, -1e308, 5e-324, 1e19, (double)NAN, (double)INFINITY};
+    static const uint8_t bytes[] = {[FIELD_U8] = 1,  [FIELD_U16] = 2, [FIELD_U32] = 4,
+                                    [FIELD_U64] = 8, [FIELD_I32] = 4, [FIELD_I64] = 8};
+    uint64_t v = whole[random_u32() % (sizeof whole / sizeof whole[0])];
+    double d = real[random_u32() % (sizeof real / sizeof real[0])];
+    if (f->kind == FIELD_F64)
+        memcpy(at, &d, sizeof d);
+    else if (f->kind == FIELD_STR)
+        memset(at, 'W', f->size - 1u);
+    else if (f->kind != FIELD_BLOB)
+        memcpy(at, &v, bytes[f->kind]);
+}
+
+/* Folds a recording; of one frame in `rate` one field is set wild. */
+static void fold_wild(const char *path, uint32_t rate)
+{
+    struct session *s = calloc(1, sizeof *s);
+    struct reader *r;
+    struct frame f, g;
+    struct buf b = {0};
+    union msg_any m;
+    size_t used;
+    assert_int_equal(session_init(s), OK);
+    assert_int_equal(reader_open(path, &r), OK);
+    while (reader_next(r, &f) == OK) {
+        unsigned n = 0;
+        const struct proto_field *fields = proto_fields(f.type, &n);
+        if (n && random_u32() % rate == 0 && proto_decode(&f, &m, sizeof m) == OK) {
+            const struct proto_field *field = &fields[random_u32() % n];
+            set_wild((uint8_t *)&m + field->offset, field);
+            buf_reset(&b);
+            assert_int_equal(proto_encode(&b, f.type, f.t_ns, &m), OK);
+            assert_int_equal(proto_next(b.data, b.len, &g, &used), OK);
+            f = g;
+        }
+        session_apply(s, &f);
+    }
+    reports_are_made(s);
+    reader_close(r);
+    buf_free(&b);
+    stop(s);
+}
+
+static void fields_at_their_rims_hurt_nothing(void **state)
+{
+    (void)state;
+    for (uint32_t turn = 0; turn < 12; turn++) {
+        fold_wild("tests/fixtures/synthetic.sasstop", 2 + 10 * turn);
+        fold_wild("tests/fixtures/executed.sasstop", 2 + 10 * turn);
+    }
+}
+
 /* As many ids as can be named: memory and counts stay in their limits. */
 static void most_hostile_ids_are_bounded(void **state)
 {
@@ -204,6 +290,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(garbled_payloads_hurt_nothing),
+        cmocka_unit_test(highest_numbers_are_reported),
+        cmocka_unit_test(fields_at_their_rims_hurt_nothing),
         cmocka_unit_test(most_hostile_ids_are_bounded),
         cmocka_unit_test(unknown_types_are_counted),
         cmocka_unit_test(a_million_frames_fold_quickly),
