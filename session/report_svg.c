@@ -345,7 +345,7 @@ void svg_rates(struct buf *out, const struct session *s)
         open_svg(out, H, titles[i]);
         put_line(out, LEFT, H - 10, W - RIGHT, H - 10, "zero");
         put_line(out, LEFT, 10, W - RIGHT, 10, "grid");
-        fmt_number(top, false, text, sizeof text);
+        snprintf(text, sizeof text, top < 1000 ? "%.1f" : "%.0f", top);
         put_text(out, LEFT - 6, 14, "tick", "end", text);
         put_text(out, LEFT - 6, H - 6, "tick", "end", "0");
         put_rate(out, series[i], s->nspark, top, 10, H - 20, "rate");
