@@ -64,8 +64,11 @@ static void add_count_of(cJSON *o, const char *name, uint64_t v)
     add_u64(o, key, v);
 }
 
-static void add_figure(cJSON *o, const char *key, struct value v, bool whole)
+static void add_figure(cJSON *o, const char *name, struct value v, bool whole)
 {
+    char key[64]; /* a metric's comes from the stream */
+    snprintf(key, sizeof key, "%s", name);
+    fmt_utf8(key);
     cJSON *f = cJSON_AddObjectToObject(o, key);
     bool there = value_known(&v);
 

@@ -77,7 +77,18 @@ static void garbled_payloads_hurt_nothing(void **state)
     buf_free(&b);
 }
 
-/* Every report in every format can be made of it. */
+static bool is_utf8(const uint8_t *p, size_t n)
+{
+    for (size_t i = 0, more; i < n; i++) {
+        more = p[i] < 0x80 ? 0 : (p[i] & 0xe0) == 0xc0 ? 1 : (p[i] & 0xf0) == 0xe0 ? 2 : 3;
+        if (more == 3 && (p[i] & 0xf8) != 0xf0) return false;
+        for (; more; more--)
+            if (++i == n || (p[i] & 0xc0) != 0x80) return false;
+    }
+    return true;
+}
+
+/* Every report in every format can be made of it, and is text. */
 static void reports_are_made(const struct session *s)
 {
     static const char *const formats[] = {"md", "json", "html", "csv", "perfetto"};
@@ -85,8 +96,22 @@ static void reports_are_made(const struct session *s)
         struct buf b = {0};
         assert_int_equal(report_find(formats[i])->write(s, &b), OK);
         assert_true(b.len > 0);
+        assert_true(is_utf8(b.data, b.len));
         buf_free(&b);
     }
+}
+
+static void a_metric_with_a_key_of_noise_is_reported(void **state)
+{
+    struct session *s = start();
+    (void)state;
+    lab_kernel(s, 7, "nb_kd8");
+    lab_row(s, 7, 7, 1);
+    lab_metric(s, 9, "\xff\xfe\xc3", "range");
+    struct msg_counter c = {.row = 7, .metric = 9, .source = "range", .state = VALUE_OK, .v = 1};
+    lab_apply(s, FRAME_COUNTER, &c);
+    reports_are_made(s);
+    stop(s);
 }
 
 static void highest_numbers_are_reported(void **state)
@@ -119,7 +144,7 @@ static void set_wild(uint8_t *at, const struct proto_field *f)
     if (f->kind == FIELD_F64)
         memcpy(at, &d, sizeof d);
     else if (f->kind == FIELD_STR)
-        memset(at, 'W', f->size - 1u);
+        memset(at, random_u32() % 2 ? 'W' : 0xff, f->size - 1u);
     else if (f->kind != FIELD_BLOB)
         memcpy(at, &v, bytes[f->kind]);
 }
@@ -290,6 +315,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(garbled_payloads_hurt_nothing),
+        cmocka_unit_test(a_metric_with_a_key_of_noise_is_reported),
         cmocka_unit_test(highest_numbers_are_reported),
         cmocka_unit_test(fields_at_their_rims_hurt_nothing),
         cmocka_unit_test(most_hostile_ids_are_bounded),
