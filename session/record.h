@@ -46,7 +46,8 @@ uint64_t reader_duration_ns(struct reader *r); /* t_ns of the last whole frame *
 
 /* `sasstop cut`: copies frames with from <= t <= to (ns); definitions and other state-bearing
  * control frames before `from` are kept (with their t_ns raised to `from`), so that the cut
- * replays alone. Window frames are kept or left out as whole windows. */
+ * replays alone. Window frames are kept or left out as whole windows. ERR_USAGE when
+ * no frame lies in between. */
 enum status record_cut(const char *in, const char *out, uint64_t from_ns, uint64_t to_ns);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * Cutting a session; see record.h.
  *
- * The input is read twice: first to learn which PM windows lie whole inside the cut, then to copy.
+ * The input is read twice: first to learn which PM windows lie whole inside the cut and
+ * whether anything does, then to copy.
  * Invariant: what the frames of the cut refer to is in it, since every frame that defines
  * something, or says what state things are in, is kept from the beginning on.
  */
@@ -13,10 +14,12 @@
 
 struct cut {
     uint64_t from_ns, to_ns;
-    struct buf windows; /* one byte a window in order: 1 = whole inside the cut */
-    size_t window;      /* how many have begun so far */
-    bool in_window;     /* between the begin and end of one that is kept */
-    bool marked;        /* the MARK of the cut is written */
+    struct buf windows;         /* one byte a window in order: 1 = whole inside the cut */
+    size_t window;              /* how many have begun so far */
+    bool in_window;             /* between the begin and end of one that is kept */
+    bool marked;                /* the MARK of the cut is written */
+    uint64_t inside;            /* frames between its ends */
+    uint64_t first_ns, last_ns; /* of the whole recording */
     struct buf frame;
 };
 
@@ -63,6 +66,9 @@ static enum status find_windows(struct cut *c, struct reader *r)
     enum status st;
 
     while ((st = reader_next(r, &f)) == OK) {
+        if (reader_frames_read(r) == 1) c->first_ns = f.t_ns;
+        if (f.t_ns > c->last_ns) c->last_ns = f.t_ns;
+        c->inside += f.t_ns >= c->from_ns && f.t_ns <= c->to_ns;
         if (f.type == FRAME_WINDOW_BEGIN) {
             buf_u8(&c->windows, 0);
             begin_ns = f.t_ns;
@@ -74,6 +80,12 @@ static enum status find_windows(struct cut *c, struct reader *r)
     }
     if (st != ERR_END) return st;
     if (c->windows.failed) return err_set(ERR_NOMEM, "out of memory for the list of windows");
+    if (!c->inside)
+        return err_set(ERR_USAGE,
+                       "a cut from %.3f s to %.3f s holds nothing: the recording runs from %.3f s "
+                       "to %.3f s",
+                       (double)c->from_ns / 1e9, (double)c->to_ns / 1e9, (double)c->first_ns / 1e9,
+                       (double)c->last_ns / 1e9);
     return OK;
 }
 

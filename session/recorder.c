@@ -28,7 +28,8 @@ struct recorder {
     struct buf raw, packed;
     uint64_t first_ns; /* when the open chunk got its first frame */
     uint64_t written;
-    bool failed, copy;
+    bool copy;
+    int failed; /* errno of the write that failed, or -1; 0 = none did */
     ZSTD_CCtx *zstd;
 };
 
@@ -39,7 +40,7 @@ static enum status write_all(struct recorder *r, const void *p, size_t n)
         ssize_t got = write(r->fd, at, n);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) {
-            r->failed = true;
+            r->failed = got < 0 ? errno : -1;
             return err_set(ERR_IO,
                            "%s: %s; the recording is whole up to here and has stopped, the session "
                            "goes on; free some space and start another",
@@ -50,6 +51,12 @@ static enum status write_all(struct recorder *r, const void *p, size_t n)
         r->written += (uint64_t)got;
     }
     return OK;
+}
+
+static enum status stopped(const struct recorder *r)
+{
+    return err_set(ERR_IO, "%s: the recording has stopped: %s", r->path,
+                   r->failed > 0 ? strerror(r->failed) : "nothing was written");
 }
 
 static enum status flush_chunk(struct recorder *r)
@@ -126,7 +133,7 @@ enum status recorder_open_copy(const char *path, struct recorder **out)
 
 enum status recorder_add(struct recorder *r, const void *frame, size_t len, uint64_t now_ns)
 {
-    if (r->failed) return err_set(ERR_IO, "%s: the recording has stopped at an error", r->path);
+    if (r->failed) return stopped(r);
     if (len < FRAME_HEAD + FRAME_TAIL || len > FRAME_HEAD + FRAME_MAX + FRAME_TAIL)
         return err_set(ERR_USAGE, "a frame of %zu bytes can't be recorded", len);
     if (r->raw.len == 0) r->first_ns = now_ns;
@@ -153,8 +160,7 @@ uint64_t recorder_bytes(const struct recorder *r)
 enum status recorder_close(struct recorder *r)
 {
     if (!r) return OK;
-    enum status st = r->failed ? err_set(ERR_IO, "%s: the recording stopped at an error", r->path)
-                               : flush_chunk(r);
+    enum status st = r->failed ? stopped(r) : flush_chunk(r);
     /* Pipes and some file systems can't sync: that loses nothing that was written. */
     if (fsync(r->fd) != 0 && errno == EIO && st == OK)
         st = err_set(ERR_IO, "%s: %s", r->path, strerror(errno));

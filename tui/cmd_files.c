@@ -48,7 +48,7 @@ static enum status write_report(const char *path, const char *format, uint64_t f
         st = report_save(s, format, output);
     else if (st == OK && (st = report_find(format)->write(s, &b)) == OK &&
              fwrite(b.data, 1, b.len, stdout) != b.len)
-        st = err_set(ERR_IO, "stdout is closed");
+        st = err_set(ERR_IO, "stdout is closed or full");
     if (s) session_free(s);
     free(s);
     buf_free(&b);
@@ -100,6 +100,17 @@ static bool seconds(const char *arg, uint64_t *ns)
     return true;
 }
 
+/* What a damaged recording has lost is not in the cut either. */
+static void say_damage(const char *path)
+{
+    struct reader *r = NULL;
+    struct frame f;
+    if (reader_open(path, &r) != OK) return;
+    while (reader_next(r, &f) == OK) continue;
+    if (reader_damage(r)) fprintf(stderr, "sasstop: %s\n", reader_damage(r));
+    reader_close(r);
+}
+
 int cmd_cut(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -126,6 +137,7 @@ int cmd_cut(int argc, char **argv)
     if (!output || !some) return need("cut", "-o FILE and --from or --to are needed");
     if (from > to) return need("cut", "--from lies behind --to");
     enum status st = record_cut(argv[optind], output, from, to);
+    if (st == OK) say_damage(argv[optind]);
     return st == OK ? EXIT_OK : command_fail(st);
 }
 

@@ -227,7 +227,7 @@ static enum status print_summary(const struct session *s)
     struct buf b = {0};
     enum status st = report_summary(s, &b);
     if (st == OK && fwrite(b.data, 1, b.len, stdout) != b.len)
-        st = err_set(ERR_IO, "stdout is closed");
+        st = err_set(ERR_IO, "stdout is closed or full");
     fflush(stdout);
     buf_free(&b);
     return st;

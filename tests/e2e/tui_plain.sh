@@ -22,12 +22,19 @@ status 0 "$bin" replay r.sasstop
 status 0 "$bin" cut r.sasstop --from 0.5 --to 2 -o c.sasstop
 status 0 "$bin" report c.sasstop
 status 1 "$bin" cut r.sasstop --from 0.5 --to 2 -o c.sasstop
+status 2 "$bin" cut r.sasstop --from 1000 --to 2000 -o n.sasstop
+check "a cut that holds nothing is there" [ ! -e n.sasstop ]
+head -c $(($(wc -c <r.sasstop) - 9)) r.sasstop >short.sasstop
+status 0 "$bin" cut short.sasstop --from 0 --to 2000 -o d.sasstop
+check "a cut doesn't say what its recording has lost" grep -q 'are whole' err
 status 0 "$bin" help
 status 0 "$bin" version
 for c in run replay report cut sass variants doctor version; do status 0 "$bin" $c --help; done
 status 2 "$bin" nonsense
 status 2 "$bin" run --nonsense
 status 2 "$bin" run --bench nonsense
+status 2 "$bin" run --backend cpu --headless --executed 'a b c d'
+status 2 "$bin" run --backend cpu --headless --variants ''
 status 2 "$bin" replay
 status 2 "$bin" report r.sasstop --format nonsense
 status 2 "$bin" run --report rep.txt

@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -346,6 +349,34 @@ static void cut_of_everything_loses_nothing(void **state)
     assert_int_not_equal(access(path_of("other"), F_OK), 0);
 }
 
+static void a_cut_beside_everything_is_refused_in_words(void **state)
+{
+    (void)state;
+    char in[128];
+    snprintf(in, sizeof in, "%s", path_of("whole"));
+    assert_int_equal(record_cut(in, path_of("none"), 900000000000ull, UINT64_MAX), ERR_USAGE);
+    assert_non_null(strstr(err_msg(), "the recording runs from 0.000 s"));
+    assert_int_not_equal(access(path_of("none"), F_OK), 0);
+}
+
+static void a_copy_that_does_not_fit_says_why(void **state)
+{
+    (void)state;
+    char in[128];
+    struct rlimit before, few;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    few = before;
+    few.rlim_cur = 4096;
+    snprintf(in, sizeof in, "%s", path_of("whole"));
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+    enum status st = record_cut(in, path_of("large"), 0, UINT64_MAX);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(st, ERR_IO);
+    assert_non_null(strstr(err_msg(), strerror(EFBIG)));
+    assert_int_not_equal(access(path_of("large"), F_OK), 0);
+}
+
 static void windows_are_never_halved(void **state)
 {
     (void)state;
@@ -386,6 +417,8 @@ int main(void)
         cmocka_unit_test(full_disk_is_said_and_ends_the_recording),
         cmocka_unit_test(cut_replays_alone),
         cmocka_unit_test(cut_of_everything_loses_nothing),
+        cmocka_unit_test(a_cut_beside_everything_is_refused_in_words),
+        cmocka_unit_test(a_copy_that_does_not_fit_says_why),
         cmocka_unit_test(windows_are_never_halved),
     };
     return cmocka_run_group_tests(tests, make_session, remove_session);
