@@ -258,10 +258,10 @@ static void replay_request(struct app *a, enum request r)
         app_seek(a, at + SEEK_NS);
         break;
     case REQ_FLIP_BACK:
-        app_seek(a, replay_flip(src, -1));
+        app_seek(a, replay_generation(src, -1));
         break;
     case REQ_FLIP_ON:
-        app_seek(a, replay_flip(src, 1));
+        app_seek(a, replay_generation(src, 1));
         break;
     case REQ_STEP:
         replay_play(src, false);

@@ -171,6 +171,29 @@ static uint64_t nearest(const struct replay_source *r, const struct times *a, in
     return best;
 }
 
+/* Where generation i has figures to look at: its twelfth round, else its last, else its start. */
+static uint64_t settled(const struct replay_source *r, size_t i)
+{
+    enum { ROUNDS = 12 }; /* eight timed ones among them */
+    uint64_t start = r->flips.t[i], at = start, n = 0;
+    uint64_t end = i + 1 < r->flips.n ? r->flips.t[i + 1] : UINT64_MAX;
+    for (size_t k = 0; k < r->rounds.n && r->rounds.t[k] < end && n < ROUNDS; k++)
+        if (r->rounds.t[k] > start) at = r->rounds.t[k], n++;
+    return at;
+}
+
+uint64_t replay_generation(const struct frame_source *src, int direction)
+{
+    const struct replay_source *r = self(src);
+    size_t i = 0;
+    if (!r->flips.n) return direction < 0 ? 0 : r->duration;
+    while (i + 1 < r->flips.n && r->flips.t[i + 1] <= r->position) i++;
+    if (direction > 0 && r->position >= r->flips.t[0])
+        return i + 1 < r->flips.n ? settled(r, i + 1) : r->duration;
+    if (direction < 0 && i > 0 && settled(r, i) >= r->position) i--;
+    return settled(r, i);
+}
+
 uint64_t replay_flip(const struct frame_source *src, int direction)
 {
     return nearest(self(src), &self(src)->flips, direction);

@@ -83,8 +83,11 @@ static void draw_rate(struct app *a, int x, int y, int w, struct value v, bool b
     canvas_text(&a->canvas, x, y, w, style, full);
 }
 
-/* The ratio, its noise band, and a word only when the difference passes the band. */
-static void draw_ratio(struct app *a, int x, int y, int w, struct value r)
+enum { WORD_ROUNDS = 8 }; /* of either side: a band of fewer is itself chance */
+
+/* The ratio, its noise band, and a word only when the difference passes the band. Of a control,
+ * which nobody touched, it isn't faster or slower: it moved, and so may the rest have. */
+static void draw_ratio(struct app *a, int x, int y, int w, struct value r, bool control)
 {
     const char *word = "within noise";
     unsigned style = ROLE_DIM;
@@ -94,10 +97,15 @@ static void draw_ratio(struct app *a, int x, int y, int w, struct value r)
         canvas_text(&a->canvas, x, y, w, ROLE_DIM, value_state_name(r.state));
         return;
     }
-    bool known = r.spread >= 0;
+    bool known = r.spread >= 0, moved = known && fabs(r.v - 1) > r.spread;
     if (!known)
         word = "noise not known yet";
-    else if (fabs(r.v - 1) > r.spread) {
+    else if (r.n < WORD_ROUNDS)
+        word = "few rounds";
+    else if (moved && control) {
+        word = "moved";
+        style = ROLE_WARN | STYLE_BOLD;
+    } else if (moved) {
         word = r.v > 1 ? "faster" : "slower";
         style = (r.v > 1 ? ROLE_GOOD : ROLE_BAD) | STYLE_BOLD;
     }
@@ -158,8 +166,8 @@ static int draw_wall_clock(struct app *a, struct area area)
         draw_rate(a, l.first, y, l.w - 1, generation_prefill(s, before), false);
         draw_rate(a, l.second, y++, l.w - 1, generation_decode(s, before), false);
         canvas_text(c, 1, y, l.name_w - 2, ROLE_DIM, "ratio");
-        draw_ratio(a, l.first, y, l.w - 1, generation_prefill_ratio(s, now, before));
-        draw_ratio(a, l.second, y++, l.w - 1, generation_decode_ratio(now, before));
+        draw_ratio(a, l.first, y, l.w - 1, generation_prefill_ratio(s, now, before), false);
+        draw_ratio(a, l.second, y++, l.w - 1, generation_decode_ratio(now, before), control);
     }
     if (area.h >= 14) draw_sparks(a, &l, y++);
     return y - area.y;

@@ -122,6 +122,15 @@ static void test_virtual_clock(void **state)
     assert_true(last > 0 && last < replay_duration(src));
     app_seek(a, last);
     assert_int_equal(replay_flip(src, 1), replay_duration(src));
+    /* By generations: where figures are, not at the flip itself. */
+    uint64_t there = replay_generation(src, -1);
+    assert_true(there < last);
+    app_seek(a, there);
+    uint64_t next = replay_generation(src, 1);
+    assert_true(next > last && next < replay_duration(src));
+    app_seek(a, next);
+    assert_int_equal(replay_generation(src, -1), there);
+    assert_int_equal(replay_generation(src, 1), replay_duration(src));
     close_app(a);
 }
 
