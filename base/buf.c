@@ -92,15 +92,6 @@ void buf_str8(struct buf *b, const char *s)
     buf_put(b, s, n);
 }
 
-void buf_str16(struct buf *b, const char *s, size_t max)
-{
-    size_t n = strlen(s);
-    if (n > max) n = max;
-    if (n > UINT16_MAX) n = UINT16_MAX;
-    buf_u16(b, (uint16_t)n);
-    buf_put(b, s, n);
-}
-
 void buf_printf(struct buf *b, const char *fmt, ...)
 {
     va_list ap, again;

@@ -28,9 +28,8 @@ void buf_u16(struct buf *b, uint16_t v);
 void buf_u32(struct buf *b, uint32_t v);
 void buf_u64(struct buf *b, uint64_t v);
 void buf_f64(struct buf *b, double v);
-void buf_varint(struct buf *b, uint64_t v);              /* LEB128 */
-void buf_str8(struct buf *b, const char *s);             /* u8 length, bytes; cut at 255 */
-void buf_str16(struct buf *b, const char *s, size_t max); /* u16 length, bytes; cut at max */
+void buf_varint(struct buf *b, uint64_t v);  /* LEB128 */
+void buf_str8(struct buf *b, const char *s); /* u8 length, bytes; cut at 255 */
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 struct rd {

@@ -139,8 +139,7 @@ static enum status compare_uncounted(struct engine *e, const struct lists *l, bo
     if (st == OK && products) st = hash_outputs(e, &l->prefill, &hash);
     if (st != OK) return st;
     bool equal = !others && hash == counted;
-    tally_output(e->collect, equal, hash);
-    tally_send(e->collect);
+    collect_output(e->collect, equal, hash);
     if (!equal)
         emit_log(e->emit, 1,
                  "round %u: a pass of exact counters made something else than the same "

@@ -189,7 +189,6 @@ const char *collect_label(const struct collect *c, enum counter_role role); /* "
 
 /* collect_tally.c: what sources found, lost and cost. */
 void tally_window(struct collect *c, const struct counter_window *w); /* any thread */
-void tally_output(struct collect *c, bool equal, uint64_t hash);      /* of the last exact round */
 void tally_send(struct collect *c);                                   /* those that changed */
 
 /* collect_executed.c: executed counts by instruction. The launching thread's. */

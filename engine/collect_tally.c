@@ -35,20 +35,15 @@ void tally_window(struct collect *c, const struct counter_window *w)
     pthread_mutex_unlock(&c->lock);
 }
 
-void tally_output(struct collect *c, bool equal, uint64_t hash)
+void collect_output(struct collect *c, bool equal, uint64_t hash)
 {
-    pthread_mutex_lock(&c->lock);
+    if (c->now.kind != TURNS_RANGE && c->now.kind != TURNS_EXEC) return;
     enum counter_role role = c->now.kind == TURNS_EXEC ? COUNTER_EXEC : COUNTER_RANGE;
+    pthread_mutex_lock(&c->lock);
     c->tallies[role].output = equal ? 1 : 2;
     c->tallies[role].output_hash = hash;
     c->tally_news |= 1u << role;
     pthread_mutex_unlock(&c->lock);
-}
-
-void collect_output(struct collect *c, bool equal, uint64_t hash)
-{
-    if (c->now.kind != TURNS_RANGE && c->now.kind != TURNS_EXEC) return;
-    tally_output(c, equal, hash);
     tally_send(c);
 }
 

@@ -22,7 +22,6 @@ struct row_state {
 struct rows {
     struct emit *emit;
     uint32_t generation, base, n;
-    uint64_t lost;
     struct row_state *rows;
     uint16_t slots[SLOTS];
     struct buf hist;
@@ -103,10 +102,7 @@ uint32_t rows_find(struct rows *r, const struct launch_info *info, const char *p
     uint32_t at = hash(info, phase) % SLOTS;
     for (; r->slots[at]; at = (at + 1) % SLOTS)
         if (same(&r->rows[r->slots[at] - 1], info, phase)) return r->base + r->slots[at];
-    if (r->n == ROWS_MAX) {
-        r->lost++;
-        return 0;
-    }
+    if (r->n == ROWS_MAX) return 0;
     struct row_state *s = &r->rows[r->n++];
     memset(s, 0, sizeof *s);
     s->info = *info;
@@ -162,15 +158,4 @@ void rows_discard(struct rows *r)
 {
     for (uint32_t i = 0; i < r->n; i++)
         if (r->rows[i].calls) forget(&r->rows[i]);
-}
-
-uint32_t rows_kernel(const struct rows *r, uint32_t row)
-{
-    const struct row_state *s = state_of(r, row);
-    return s ? s->info.kernel : UINT32_MAX;
-}
-
-uint64_t rows_lost(const struct rows *r)
-{
-    return r->lost;
 }

@@ -13,7 +13,7 @@
 #include "engine/backend.h"
 #include "engine/emit.h"
 
-enum { ROWS_MAX = 1024 }; /* of one generation; launches past it have row 0 and are counted */
+enum { ROWS_MAX = 1024 }; /* of one generation; launches past it have row 0 */
 
 struct rows;
 
@@ -28,8 +28,5 @@ void rows_add(struct rows *r, uint32_t row, uint64_t dur_ns);
 /* Sends what was added since the last flush, or forgets it. */
 void rows_flush(struct rows *r, uint32_t round, const char *source);
 void rows_discard(struct rows *r);
-
-uint32_t rows_kernel(const struct rows *r, uint32_t row); /* its kernel; UINT32_MAX unknown */
-uint64_t rows_lost(const struct rows *r);                 /* launches without a row */
 
 #endif

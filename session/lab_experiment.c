@@ -64,13 +64,6 @@ const struct msg_gate *lab_failed_gate(const struct lab_experiment *x)
     return NULL;
 }
 
-bool lab_predicted_noise(const struct lab_experiment *x)
-{
-    const struct msg_gate *a = lab_gate(x, "claim A"), *b = lab_gate(x, "claim B");
-    /* Met by the incumbent alone: the compiler had done it already. Unmet by B: nothing changed. */
-    return (a && !strcmp(a->state, "met")) || (b && !strcmp(b->state, "unmet"));
-}
-
 /* A's own speed over the run: the clock where it is known, else the time of A. */
 static void drift_of(const struct lab_experiment *x, struct lab_evidence *e)
 {

@@ -36,7 +36,6 @@ uint32_t lab_dropped(const struct lab_experiment *x);
 /* The first gate that stands against a verdict, or NULL. */
 const struct msg_gate *lab_failed_gate(const struct lab_experiment *x);
 const struct msg_gate *lab_gate(const struct lab_experiment *x, const char *name);
-bool lab_predicted_noise(const struct lab_experiment *x); /* by the claim's gates */
 
 /* The result of all pairs so far. ERR_NOMEM. */
 enum status lab_evaluate(const struct lab_experiment *x, struct lab_result *out);

@@ -236,7 +236,7 @@ struct session {
     struct row *rows;
     uint32_t nrows;
     struct kernel_stalls *stalls;
-    uint32_t nstalls, cap_stalls;
+    uint32_t nstalls;
     struct kernel_heat *heats;
     uint32_t nheats, heat_insns; /* heat_insns: room taken by all of them */
     uint32_t heats_gone; /* generations up to this one made room for newer ones; 0: none did */

@@ -35,19 +35,12 @@ void stat_add(struct series *s, double v)
     if (s->n == 0 || v < s->min) s->min = v;
     if (s->n == 0 || v > s->max) s->max = v;
     s->n++;
-    s->sum += v;
-    s->sum2 += v * v;
     if (s->n <= STAT_KEEP) {
         s->kept[s->n - 1] = (float)v;
         return;
     }
     uint64_t at = random_below(&s->rng, s->n);
     if (at < STAT_KEEP) s->kept[at] = (float)v;
-}
-
-double stat_mean(const struct series *s)
-{
-    return s->n ? s->sum / (double)s->n : (double)NAN;
 }
 
 static int compare_floats(const void *a, const void *b)

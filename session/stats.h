@@ -13,13 +13,12 @@ enum { STAT_KEEP = 256 };
 
 struct series {
     uint64_t n;
-    double sum, sum2, min, max;
+    double min, max;
     uint32_t rng;
     float kept[STAT_KEEP];
 };
 
 void stat_add(struct series *s, double v);
-double stat_mean(const struct series *s);               /* NAN when empty */
 double stat_quantile(const struct series *s, double q); /* linear interpolation; NAN when empty */
 double stat_iqr(const struct series *s);                /* NAN when n < 2 */
 

@@ -61,14 +61,6 @@ double timeline_mean(const struct trace_window *w, int m, uint64_t from, uint64_
     return ns > 0 ? sum / ns : (double)NAN;
 }
 
-double timeline_most(const struct trace_window *w, int m)
-{
-    double most = 0;
-    for (uint32_t i = 0; m >= 0 && m < PM_METRICS_MAX && i < w->nsamples; i++)
-        if (w->samples[i].v[m] > most) most = (double)w->samples[i].v[m];
-    return most;
-}
-
 uint32_t timeline_window(const struct session *s, uint64_t t)
 {
     uint64_t from, to;

@@ -12,8 +12,6 @@ void timeline_bounds(const struct trace_window *w, uint64_t *from, uint64_t *to)
 
 /* Mean over [from, to) of the metric w->metric[m], by time; NAN where nothing was sampled. */
 double timeline_mean(const struct trace_window *w, int m, uint64_t from, uint64_t to);
-/* Largest value of it in the whole window; 0 when there is none. */
-double timeline_most(const struct trace_window *w, int m);
 
 /* Index of the kept window that t lies in or after; the first when t is before all. 0 when there
  * is none at all. */

@@ -63,7 +63,6 @@ struct app {
 
     struct lab_job *job; /* an experiment that runs beside the screen (lab_job.h); NULL = none */
     bool quit, redraw, dirty;
-    bool stop_asked; /* the engine was told to quit */
 };
 
 enum { BACKLOG_MAX = 32 << 20 };

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLES_MAX = 25, SHAPES_MAX = 16, DEFAULT_SAMPLES = 5 };
+enum { SAMPLES_MAX = 25, DEFAULT_SAMPLES = 5 };
 
 struct bench {
     const char *family, *variants, *shapes, *backend, *model, *bench, *threads;

@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ROWS_MAX = 16, SETTLE_MS = 60, ERRORS_MAX = 40 };
+enum { ROWS_MAX = 16, SETTLE_MS = 60 };
 
 struct watch {
     struct lab_side side;

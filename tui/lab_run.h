@@ -13,7 +13,7 @@
 
 struct lab_options {
     struct lab_side a, b, control;
-    bool has_control, engine, force_gates, no_counters, quiet, rerun;
+    bool has_control, engine, force_gates, no_counters, quiet;
     char shape[64]; /* "M,N,K", or the bench of an engine */
     const char *hypothesis, *claim, *bar, *retry, *counters;
     char metric[16];

@@ -54,7 +54,6 @@ enum status replay_source_open(const char *path, struct frame_source **out);
 /* All times below are ns after the first frame. */
 uint64_t replay_position(const struct frame_source *src);
 uint64_t replay_duration(const struct frame_source *src);
-uint64_t replay_first_generation(const struct frame_source *src);
 /* Moves the position. True when the session has to start over: the caller resets it and goes on
  * pulling frames. */
 bool replay_seek(struct frame_source *src, uint64_t position);

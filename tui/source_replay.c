@@ -115,11 +115,6 @@ uint64_t replay_duration(const struct frame_source *src)
     return self(src)->duration;
 }
 
-uint64_t replay_first_generation(const struct frame_source *src)
-{
-    return self(src)->flips.n ? self(src)->flips.t[0] : 0;
-}
-
 bool replay_seek(struct frame_source *src, uint64_t position)
 {
     struct replay_source *r = self(src);

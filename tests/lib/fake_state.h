@@ -4,7 +4,7 @@
 
 #include "tests/lib/fake_cupti.h"
 
-enum { MAX_NAMES = 64, MAX_RANGES = 64, MAX_RECORDS = 512 };
+enum { MAX_RANGES = 64, MAX_RECORDS = 512 };
 
 struct host {
     size_t names, adds;

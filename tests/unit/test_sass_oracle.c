@@ -24,8 +24,7 @@ struct label {
 
 struct tally {
     const char *tool;
-    size_t files, insns, wrong_names, keys, wrong_keys, targets, wrong_targets, wrong_guards,
-        missed;
+    size_t files, insns, wrong_names, keys, wrong_keys, targets, wrong_targets, wrong_guards;
     size_t shown;
 };
 

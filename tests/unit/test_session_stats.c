@@ -53,7 +53,6 @@ static void quantiles_stay_close_over_many_values(void **state)
     /* A slow rise: a reservoir that favoured old or new values would be far off. */
     for (unsigned i = 0; i < N; i++) stat_add(&s, i);
     assert_int_equal(s.n, N);
-    assert_float_equal(stat_mean(&s), (N - 1) / 2.0, 1e-6 * N);
     assert_float_equal(s.min, 0, 0);
     assert_float_equal(s.max, N - 1, 0);
     /* Standard error of the median of 256 even values: 0.5 / sqrt(256) = 3 % of the range. */
@@ -78,7 +77,6 @@ static void what_is_not_finite_is_left_out(void **state)
     stat_add(&s, INFINITY);
     stat_add(&s, -INFINITY);
     assert_int_equal(s.n, 0);
-    assert_true(isnan(stat_mean(&s)));
     assert_true(isnan(stat_quantile(&s, 0.5)));
     assert_true(isnan(stat_iqr(&s)));
     stat_add(&s, 2);
