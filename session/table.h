@@ -52,6 +52,10 @@ struct table_def {
     /* How many indexes there are, and whether an index belongs in the table now (NULL: all do). */
     uint32_t (*count)(const struct table_ctx *x);
     bool (*keep)(const struct table_ctx *x, uint32_t index);
+    /* (optional) Where rows are figures: the row's name, and one sentence of what it is ("" =
+     * none). */
+    const char *(*row_name)(const struct table_ctx *x, uint32_t index);
+    const char *(*row_help)(const struct table_ctx *x, uint32_t index);
 };
 
 /* "kernels" (rows of the current generation), "rows" (all generations), "generations", "flips"

@@ -63,19 +63,20 @@ static struct value shared(const struct session *s, const struct row *r)
 }
 
 static const struct derived {
-    const char *label, *unit;
+    const char *label, *unit, *meaning;
     struct value (*get)(const struct session *s, const struct row *r);
 } derived[] = {
-    {"calls", "", calls},
-    {"time a call", "us", row_us},
-    {"shortest", "us", shortest_us},
-    {"longest", "us", longest_us},
-    {"time in all", "ms", total_ms},
-    {"time share", "%", row_time_share},
-    {"time by work", "us/GMAC", row_us_per_gmac},
-    {"least traffic", "GB/s", gb_per_s},
-    {"launches in windows", "", window_calls},
-    {"shared samples", "", shared},
+    {"calls", "", "launches that were timed", calls},
+    {"time a call", "us",
+     "median of its timed launches; where none was timed, mean of those in PM windows", row_us},
+    {"shortest", "us", "the shortest timed launch", shortest_us},
+    {"longest", "us", "the longest timed launch", longest_us},
+    {"time in all", "ms", "sum of its timed launches", total_ms},
+    {"time share", "%", "its part of the time of all kernels of its generation", row_time_share},
+    {"time by work", "us/GMAC", "time for 10^9 multiply-adds", row_us_per_gmac},
+    {"least traffic", "GB/s", "the least bytes that it can move, over the time a call", gb_per_s},
+    {"launches in windows", "", "launches of it that PM sampling windows saw", window_calls},
+    {"shared samples", "", "PM samples that it shares with other launches", shared},
 };
 
 enum { NDERIVED = NCOLUMNS(derived) };
@@ -107,11 +108,23 @@ static bool keep(const struct table_ctx *x, uint32_t i)
     return !d || session_metric(x->session, d->key) == d; /* the first of its key */
 }
 
-static void get_label(const struct table_ctx *x, uint32_t i, struct cell *c)
+static const char *label_of(const struct table_ctx *x, uint32_t i)
 {
     const struct msg_metric_def *d = metric_at(x, i);
     const struct exact_derived *e = exact_at(x, i);
-    cell_text(c, "%s", e ? e->label : d ? d->label : derived[i].label);
+    return e ? e->label : d ? d->label : derived[i].label;
+}
+
+static const char *meaning_of(const struct table_ctx *x, uint32_t i)
+{
+    const struct msg_metric_def *d = metric_at(x, i);
+    const struct exact_derived *e = exact_at(x, i);
+    return e ? e->meaning : d ? d->meaning : derived[i].meaning;
+}
+
+static void get_label(const struct table_ctx *x, uint32_t i, struct cell *c)
+{
+    cell_text(c, "%s", label_of(x, i));
 }
 
 static void get_unit(const struct table_ctx *x, uint32_t i, struct cell *c)
@@ -270,4 +283,6 @@ const struct table_def table_detail = {
     .ncolumns = NCOLUMNS(columns),
     .count = count,
     .keep = keep,
+    .row_name = label_of,
+    .row_help = meaning_of,
 };

@@ -356,6 +356,18 @@ static void sort_by(struct pane *p, int step)
     p->column = at;
 }
 
+bool pane_leaves(const struct pane *p, enum request r)
+{
+    if (r == REQ_DOWN || r == REQ_PAGE_DOWN) return p->position + 1 >= rows(p);
+    return (r == REQ_UP || r == REQ_PAGE_UP) && p->position == 0;
+}
+
+void pane_enter(struct pane *p, enum request r)
+{
+    bool down = r == REQ_DOWN || r == REQ_PAGE_DOWN;
+    set_position(p, down ? 0 : rows(p));
+}
+
 bool pane_request(struct pane *p, enum request r)
 {
     uint32_t page = (uint32_t)p->page, at = p->position;
@@ -447,6 +459,21 @@ static void explain_value(const struct column *col, const struct value *v, char 
         snprintf(text + used, size - used, ", estimate: %s", v->why ? v->why : "not measured");
 }
 
+/* Where rows are figures: what the row's is comes before what the column's is. */
+static void explain_row(const struct pane *p, const char *what, const char *help, char *text,
+                        size_t size)
+{
+    uint32_t index = p->table.index[p->position];
+    const char *name = p->def->row_name(&p->table.ctx, index);
+    const char *meaning = p->def->row_help(&p->table.ctx, index);
+    const struct column *col = &p->def->columns[p->column];
+    if (!strcmp(what, name))
+        snprintf(text, size, "%s: %s", name, *meaning ? meaning : help);
+    else
+        snprintf(text, size, "%s: %s%s%s: %s (%s)", name, meaning, *meaning ? "; " : "", col->title,
+                 what, help);
+}
+
 void pane_explain(const struct pane *p, char *text, size_t size)
 {
     char what[400];
@@ -460,6 +487,11 @@ void pane_explain(const struct pane *p, char *text, size_t size)
         snprintf(what, sizeof what, "%.*s", (int)sizeof what - 1, cell.text);
     else
         explain_value(col, &cell.value, what, sizeof what);
-    snprintf(text, size, "%s: %s%s%s%s", col->title, what, col->help ? " (" : "",
-             col->help ? col->help : "", col->help ? ")" : "");
+    const char *help = col->help ? col->help : "";
+    if (p->def->row_help) {
+        explain_row(p, what, help, text, size);
+        return;
+    }
+    snprintf(text, size, "%s: %s%s%s%s", col->title, what, *help ? " (" : "", help,
+             *help ? ")" : "");
 }

@@ -32,6 +32,11 @@ void pane_update(struct pane *p, const struct session *s);
 void pane_draw(struct pane *p, struct canvas *c, struct area a, bool focused);
 /* Moves, sorts; false when the request is not a pane's. */
 bool pane_request(struct pane *p, enum request r);
+/* True when a move down (or a page) from the last row, or up from the first, leaves the table: a
+ * view with several tables then goes on in the next. pane_enter() puts the cursor where such a move
+ * comes in. */
+bool pane_leaves(const struct pane *p, enum request r);
+void pane_enter(struct pane *p, enum request r);
 /* Puts the cursor on an item, when the table holds it. */
 void pane_select(struct pane *p, uint32_t item);
 /* Puts the cursor on a column, when the table has it. */

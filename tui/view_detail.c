@@ -205,6 +205,13 @@ static void detail_draw(struct app *a, void *data, struct area area)
 static bool detail_request(struct app *a, void *data, enum request r)
 {
     struct detail *v = data;
+    bool down = r == REQ_DOWN || r == REQ_PAGE_DOWN;
+    struct pane *next = v->second ? &v->figures : &v->stalls;
+    if (v->second != down && next->table.nrows && pane_leaves(detail_pane(v), r)) {
+        pane_enter(next, r);
+        v->second = down;
+        return true;
+    }
     if (r != REQ_MODE && r != REQ_ENTER) return false;
     v->second = !v->second;
     app_say(a, ROLE_TEXT,

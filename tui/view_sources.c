@@ -5,39 +5,38 @@
 
 #include <stdio.h>
 
+enum { SOURCES, COSTS, VARIANTS, TABLES };
+
 struct sources_view {
-    struct pane sources, costs, variants;
-    bool second; /* the cursor is in the lower pane */
+    struct pane pane[TABLES];
+    int at;     /* the one with the cursor */
+    bool costs; /* shown at the last draw */
 };
 
 static void sources_init(void *data)
 {
     struct sources_view *v = data;
-    pane_init(&v->sources, "sources");
-    pane_init(&v->costs, "costs");
-    pane_init(&v->variants, "variants");
+    pane_init(&v->pane[SOURCES], "sources");
+    pane_init(&v->pane[COSTS], "costs");
+    pane_init(&v->pane[VARIANTS], "variants");
 }
 
 static void sources_done(void *data)
 {
     struct sources_view *v = data;
-    pane_free(&v->sources);
-    pane_free(&v->costs);
-    pane_free(&v->variants);
+    for (int i = 0; i < TABLES; i++) pane_free(&v->pane[i]);
 }
 
 static struct pane *sources_pane(void *data)
 {
     struct sources_view *v = data;
-    return v->second ? &v->variants : &v->sources;
+    return &v->pane[v->at];
 }
 
 static void sources_update(struct app *a, void *data)
 {
     struct sources_view *v = data;
-    pane_update(&v->sources, app_session(a));
-    pane_update(&v->costs, app_session(a));
-    pane_update(&v->variants, app_session(a));
+    for (int i = 0; i < TABLES; i++) pane_update(&v->pane[i], app_session(a));
 }
 
 static int draw_reason(struct app *a, const struct sources_view *v, struct area area)
@@ -45,8 +44,8 @@ static int draw_reason(struct app *a, const struct sources_view *v, struct area 
     const struct session *s = app_session(a);
     char text[700];
 
-    if (v->sources.selected >= s->nsources) return 0;
-    const struct msg_source *src = &s->sources[v->sources.selected];
+    if (v->pane[SOURCES].selected >= s->nsources) return 0;
+    const struct msg_source *src = &s->sources[v->pane[SOURCES].selected];
     if (!src->why[0] && !src->remedy[0]) return 0;
     snprintf(text, sizeof text, "%s: %s%s%s", src->name, src->why, src->remedy[0] ? "\ntry: " : "",
              src->remedy);
@@ -114,6 +113,11 @@ static void draw_window(struct app *a, struct area area)
     }
 }
 
+static void draw_table(struct app *a, struct sources_view *v, int table, struct area area)
+{
+    pane_draw(&v->pane[table], &a->canvas, area, v->at == table);
+}
+
 static void sources_draw(struct app *a, void *data, struct area area)
 {
     struct sources_view *v = data;
@@ -121,28 +125,45 @@ static void sources_draw(struct app *a, void *data, struct area area)
     int list = (int)s->nsources + 2, y = area.y;
 
     if (list > area.h / 2) list = area.h / 2;
-    pane_draw(&v->sources, &a->canvas, (struct area){area.x, y, area.w, list}, !v->second);
+    draw_table(a, v, SOURCES, (struct area){area.x, y, area.w, list});
     y += list;
     if (area.h >= 14) {
         y += draw_reason(a, v, (struct area){2, y, area.w - 3, 4});
         draw_window(a, (struct area){area.x, y, area.w, 3});
         y += app_session(a)->last_window.window ? 3 : 1;
     }
-    if (s->ntallies && area.y + area.h - y >= (int)s->ntallies + 6) {
+    v->costs = s->ntallies && area.y + area.h - y >= (int)s->ntallies + 6;
+    if (!v->costs && v->at == COSTS) v->at = VARIANTS;
+    if (v->costs) {
         int costs = (int)s->ntallies + 2;
-        pane_draw(&v->costs, &a->canvas, (struct area){area.x, y, area.w, costs}, false);
+        draw_table(a, v, COSTS, (struct area){area.x, y, area.w, costs});
         y += costs;
     }
-    pane_draw(&v->variants, &a->canvas, (struct area){area.x, y, area.w, area.y + area.h - y},
-              v->second);
+    draw_table(a, v, VARIANTS, (struct area){area.x, y, area.w, area.y + area.h - y});
+}
+
+/* The next table that holds a row and is shown; `from` when there is none. */
+static int next_table(const struct sources_view *v, int from, int step)
+{
+    for (int i = from + step; i >= 0 && i < TABLES; i += step)
+        if (v->pane[i].table.nrows && (i != COSTS || v->costs)) return i;
+    return from;
 }
 
 static bool sources_request(struct app *a, void *data, enum request r)
 {
     struct sources_view *v = data;
     (void)a;
+    if (pane_leaves(&v->pane[v->at], r)) {
+        int next = next_table(v, v->at, r == REQ_DOWN || r == REQ_PAGE_DOWN ? 1 : -1);
+        if (next == v->at) return false;
+        pane_enter(&v->pane[next], r);
+        v->at = next;
+        return true;
+    }
     if (r != REQ_MODE && r != REQ_ENTER) return false;
-    v->second = !v->second;
+    int next = next_table(v, v->at, 1);
+    v->at = next == v->at ? SOURCES : next;
     return true;
 }
 

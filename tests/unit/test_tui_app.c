@@ -150,6 +150,31 @@ static void test_a_recording_is_no_engine(void **state)
     close_app(a);
 }
 
+/* A view with several tables: every row of each is reached with Down alone, and Up leads back. */
+static void test_the_cursor_runs_through_all_tables(void **state)
+{
+    static const enum view_id several[] = {VIEW_DETAIL, VIEW_SOURCES};
+    (void)state;
+    struct app *a = open_app();
+    app_seek(a, replay_duration(a->recorded.src));
+    assert_int_equal(canvas_resize(&a->canvas, 80, 24), OK);
+    for (size_t i = 0; i < 2; i++) {
+        const struct view_ops *v = views[several[i]];
+        app_show_view(a, several[i]);
+        app_draw(a);
+        struct pane *first = v->pane(a->view_data[several[i]]);
+        for (int k = 0; k < 60; k++, app_draw(a)) app_request(a, REQ_DOWN);
+        struct pane *last = v->pane(a->view_data[several[i]]);
+        assert_ptr_not_equal(first, last);
+        assert_true(last->table.nrows > 1);
+        assert_int_equal(last->position, last->table.nrows - 1);
+        for (int k = 0; k < 60; k++, app_draw(a)) app_request(a, REQ_UP);
+        assert_ptr_equal(v->pane(a->view_data[several[i]]), first);
+        assert_int_equal(first->position, 0);
+    }
+    close_app(a);
+}
+
 static void test_bad_files_are_refused(void **state)
 {
     struct frame_source *src;
@@ -172,6 +197,7 @@ int main(void)
         cmocka_unit_test(test_seeks_end_in_the_same_state),
         cmocka_unit_test(test_virtual_clock),
         cmocka_unit_test(test_a_recording_is_no_engine),
+        cmocka_unit_test(test_the_cursor_runs_through_all_tables),
         cmocka_unit_test(test_bad_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
