@@ -53,7 +53,8 @@ static int by_name(const void *pa, const void *pb)
     int c = strcmp(a->family, b->family);
     if (!c) c = strcmp(a->name, b->name);
     if (!c) c = (a->kd > b->kd) - (a->kd < b->kd);
-    return c ? c : strcmp(a->kernel, b->kernel);
+    if (!c) c = strcmp(a->kernel, b->kernel);
+    return c ? c : strcmp(a->arch, b->arch);
 }
 
 /* "cubin" beside the running program, or beside its folder: programs of build/gpu use build/cubin.
@@ -120,6 +121,10 @@ static enum status choose_archs(const struct registry_options *opt, const char *
                        "SASSTOP_CUBINS",
                        dir);
     *n_order = 0;
+    if (opt->every_arch) {
+        for (int i = 0; i < n; i++) order[(*n_order)++] = i;
+        return OK;
+    }
     if (opt->arch) {
         for (int i = 0; i < n; i++)
             if (!strcmp(archs[i], opt->arch)) order[(*n_order)++] = i;
@@ -154,6 +159,7 @@ enum status registry_open(const struct registry_options *opt, struct registry **
     const char *allow = getenv("SASSTOP_ALLOW_BROKEN");
     bool broken = opt->include_broken || (allow && !strcmp(allow, "1"));
     enum status st = find_dir(opt->dir, r->dir, sizeof r->dir);
+    r->every_arch = opt->every_arch;
     if (st == OK) st = choose_archs(opt, r->dir, archs, order, &n);
     if (st == OK) st = registry_scan(r, (const char(*)[REGISTRY_ARCH])archs, order, n, broken);
     const char *extra = opt->extra ? opt->extra : getenv("SASSTOP_VARIANTS");

@@ -8,7 +8,8 @@
  * sm_80), nearest first.
  *
  * A user's own kernels, built elsewhere, come from one flat folder: EXTRA/NAME.cubin, family and
- * all by their descriptors alone; a cubin that doesn't run on the architecture in use is left out.
+ * all by their descriptors alone; a cubin that doesn't run on the architecture in use is left out
+ * and named in the notes.
  *
  * The registry owns everything that it hands out, entries live until registry_close(). After
  * opening it is read-only: any thread may read. A file that can't be used is left out and named in
@@ -54,6 +55,8 @@ struct registry_options {
     const char *dir;     /* NULL: as above */
     int sm;              /* 10 * major + minor of the device; 0: no device, see registry_open */
     const char *arch;    /* "90a": only this directory, whatever `sm` is; NULL: by load order */
+    bool every_arch;     /* every directory, a kernel once for each: for lists only, since names
+                          * stand more than once; `sm` and `arch` don't count */
     bool include_broken; /* $SASSTOP_ALLOW_BROKEN=1 does the same */
     const char *extra;   /* a user's own cubins, see above; NULL: $SASSTOP_VARIANTS, or none */
 };

@@ -26,6 +26,7 @@ struct registry {
     int n_files;
     char *notes[REGISTRY_NOTES_MAX];
     int n_notes;
+    bool every_arch; /* the same file of several architectures is kept */
 };
 
 /* Fills r->v from r->dir: the architectures in `archs` (suffixes) best first. */
@@ -33,7 +34,7 @@ enum status registry_scan(struct registry *r, const char (*archs)[REGISTRY_ARCH]
                           int n, bool include_broken);
 
 /* Adds the cubins of a flat folder that run on `sm`; when that is 0, those whose architecture is
- * among archs[order[0..n)]. */
+ * among archs[order[0..n)], or all with every_arch. */
 enum status registry_scan_flat(struct registry *r, const char *dir,
                                const char (*archs)[REGISTRY_ARCH], const int *order, int n, int sm);
 

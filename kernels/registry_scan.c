@@ -121,6 +121,14 @@ enum status registry_check_desc(const struct variant_desc *d, const char *symbol
     return check_numbers(d);
 }
 
+static bool have_kernel(const struct registry *r, const char *kernel, const char *arch)
+{
+    for (int i = 0; i < r->n; i++)
+        if (!strcmp(r->v[i].kernel, kernel) && (!r->every_arch || !strcmp(r->v[i].arch, arch)))
+            return true;
+    return false;
+}
+
 /* `family` NULL: whatever the descriptor says. */
 static enum status add_variant(struct registry *r, const struct cubin *c, const char *object,
                                const char *stem, const char *family, bool broken, const char *arch,
@@ -141,7 +149,7 @@ static enum status add_variant(struct registry *r, const struct cubin *c, const 
                        d.name);
     const struct cubin_kernel *k = cubin_find_kernel(c, d.name);
     if (!k) return err_set(ERR_FORMAT, "descriptor %s without its kernel", object);
-    if (registry_find(r, d.name)) return err_set(ERR_FORMAT, "a second kernel %s", d.name);
+    if (have_kernel(r, d.name, arch)) return err_set(ERR_FORMAT, "a second kernel %s", d.name);
     if (r->n == REGISTRY_MAX) return err_set(ERR_LIMIT, "more than %d kernels", REGISTRY_MAX);
     struct variant *v = &r->v[r->n];
     *v = (struct variant){
@@ -177,7 +185,7 @@ static bool ends_with(const char *s, const char *end)
 /* True when an architecture that comes first has this file already. */
 static bool have_file(const struct registry *r, const char *family, const char *stem)
 {
-    for (int i = 0; i < r->n; i++)
+    for (int i = 0; i < r->n && !r->every_arch; i++)
         if (!strcmp(r->v[i].family, family) && !strcmp(r->v[i].name, stem)) return true;
     return false;
 }
@@ -281,11 +289,15 @@ static void add_own(struct registry *r, const char *path, const char *stem,
         registry_add_note(r, path, err_msg());
         return;
     }
-    char arch[REGISTRY_ARCH], why[80];
+    char arch[REGISTRY_ARCH], why[120];
     snprintf(arch, sizeof arch, "%.11s", !strncmp(c.arch, "sm_", 3) ? c.arch + 3 : c.arch);
     cubin_close(&c);
-    snprintf(why, sizeof why, "it is for sm_%.15s, which doesn't run here", arch);
-    if (runs_here(arch, archs, order, n, sm))
+    if (sm || n == 0)
+        snprintf(why, sizeof why, "it is for sm_%s, which doesn't run here", arch);
+    else /* no device says what runs; a list of one architecture was read */
+        snprintf(why, sizeof why, "it is for sm_%s, not for sm_%s, which was read; try --arch %s",
+                 arch, archs[order[0]], arch);
+    if (r->every_arch || runs_here(arch, archs, order, n, sm))
         add_file(r, path, stem, NULL, false, arch);
     else
         registry_add_note(r, path, why);

@@ -205,6 +205,14 @@ static void print_lineage(const struct variant *v)
     printf("\n");
 }
 
+/* Whether the row above tells of the same kernel, built for another architecture. */
+static bool told_above(const struct registry *r, int i)
+{
+    const struct variant *v = registry_get(r, i), *above = registry_get(r, i - 1);
+    return above && !strcmp(v->kernel, above->kernel) && !strcmp(v->desc.note, above->desc.note) &&
+           v->dyn_smem == above->dyn_smem;
+}
+
 /* What `v` and `k` can flip to; with `all` the operators too, which have no variants. */
 static int print_variants(const struct registry *r, bool all)
 {
@@ -216,14 +224,14 @@ static int print_variants(const struct registry *r, bool all)
         const struct variant *v = registry_get(r, i);
         char kd[12] = "-", regs[12] = "-";
         if (!v->kd && !all) {
-            left_out++;
+            left_out += i == 0 || strcmp(v->kernel, registry_get(r, i - 1)->kernel) != 0;
             continue;
         }
         if (v->kd) snprintf(kd, sizeof kd, "%d", v->kd);
         if (v->regs >= 0) snprintf(regs, sizeof regs, "%d", v->regs);
         printf("%-10s %-18s %2s %-5s %4s %6u  %s\n", v->family, v->kernel, kd, v->arch, regs,
-               v->dyn_smem, v->desc.note);
-        print_lineage(v);
+               v->dyn_smem, told_above(r, i) ? "the same" : v->desc.note);
+        if (!told_above(r, i)) print_lineage(v);
     }
     if (left_out) printf("and %d kernels with nothing to flip (--all)\n", left_out);
     return EXIT_OK;
@@ -248,6 +256,7 @@ int cmd_variants(int argc, char **argv)
         if (c == '?') return command_usage("variants", argv);
     }
     if (optind < argc) return command_usage("variants", argv);
+    o.every_arch = !o.arch; /* what `v` offers depends on the GPU, which this command doesn't ask */
     enum status st = registry_open(&o, &r);
     if (st != OK) return command_fail(st);
     for (int i = 0; i < registry_notes(r); i++)

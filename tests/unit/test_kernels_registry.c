@@ -275,6 +275,53 @@ static void damaged_and_misplaced_files_are_left_out_in_words(void **state)
     rmdir(dir);
 }
 
+/* A list with no device: every architecture, and one's own kernels whichever they are for. */
+static void a_list_of_every_architecture_leaves_none_out(void **state)
+{
+    (void)state;
+    registry_close(open_arch("90a", false));
+    char dir[] = "/tmp/sasstop-own-XXXXXX", tree[] = "/tmp/sasstop-reg-XXXXXX", path[120], sub[80];
+    const char *archs[] = {"sm_121", "sm_90a"};
+    assert_non_null(mkdtemp(dir));
+    assert_non_null(mkdtemp(tree));
+    for (int i = 0; i < 2; i++) {
+        snprintf(sub, sizeof sub, "%s/%s", tree, archs[i]);
+        assert_int_equal(mkdir(sub, 0700), 0);
+        snprintf(sub, sizeof sub, "%s/%s/q4k_gemm", tree, archs[i]);
+        assert_int_equal(mkdir(sub, 0700), 0);
+        snprintf(path, sizeof path, "%s/nb.cubin", sub);
+        copy_cut("build/cubin/sm_90a/q4k_gemm/nb.cubin", path, 1 << 24);
+    }
+    snprintf(path, sizeof path, "%s/wide.cubin", dir);
+    copy_cut("build/cubin/sm_90a/q4k_gemm/wide.cubin", path, 1 << 24);
+    struct registry *r;
+    struct registry_options o = {.dir = tree, .extra = dir};
+    assert_int_equal(registry_open(&o, &r), OK); /* the highest alone */
+    assert_int_equal(registry_count(r), 2);
+    assert_int_equal(registry_notes(r), 1);
+    assert_non_null(strstr(registry_note(r, 0), "for sm_90a, not for sm_121"));
+    assert_non_null(strstr(registry_note(r, 0), "--arch 90a"));
+    registry_close(r);
+    o.every_arch = true;
+    assert_int_equal(registry_open(&o, &r), OK);
+    assert_int_equal(registry_notes(r), 0);
+    assert_non_null(registry_find(r, "wide_kd4"));
+    assert_string_equal(registry_get(r, 0)->kernel, registry_get(r, 1)->kernel);
+    assert_string_not_equal(registry_get(r, 0)->arch, registry_get(r, 1)->arch);
+    registry_close(r);
+    unlink(path);
+    rmdir(dir);
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s/q4k_gemm/nb.cubin", tree, archs[i]);
+        unlink(path);
+        *strrchr(path, '/') = '\0';
+        rmdir(path);
+        *strrchr(path, '/') = '\0';
+        rmdir(path);
+    }
+    rmdir(tree);
+}
+
 static void no_folder_says_what_to_do(void **state)
 {
     (void)state;
@@ -322,6 +369,7 @@ int main(void)
         cmocka_unit_test(cycling_stays_in_family_and_depth),
         cmocka_unit_test(own_variants_come_from_a_flat_folder),
         cmocka_unit_test(damaged_and_misplaced_files_are_left_out_in_words),
+        cmocka_unit_test(a_list_of_every_architecture_leaves_none_out),
         cmocka_unit_test(no_folder_says_what_to_do),
         cmocka_unit_test(programs_of_a_subfolder_find_the_cubins),
     };
