@@ -250,7 +250,12 @@ static enum status run_loop(struct app *a)
     bool given = o->seconds > 0;
     st = loop_headless(a, given ? o->seconds : DEFAULT_SECONDS,
                        given ? o->seconds : DEFAULT_PATIENCE);
-    if (st == OK && a->live.session.ngenerations) st = print_summary(&a->live.session);
+    if (st == OK && a->live.session.ngenerations) return print_summary(&a->live.session);
+    char words[320];
+    if (st == OK && engine_source_status(a->live.src, words, sizeof words) == EXIT_OK)
+        st = err_set(ERR_FAILED,
+                     "nothing was measured: the engine had not begun when its time was over; give "
+                     "it more --seconds");
     return st;
 }
 

@@ -43,6 +43,9 @@ status 1 "$bin" replay none.sasstop
 status 1 "$bin" run --report rep.json
 status 1 "$bin" run --report /nosuch/rep.md
 status 2 "$bin" run --headless --seconds 0
+printf '#!/bin/sh\nexec sleep 60\n' >slow && chmod 755 slow
+status 1 env SASSTOP_ENGINE="$tmp/slow" "$bin" run --headless --seconds 1
+check "no words for an engine that has not begun" grep -q 'nothing was measured' err
 status 2 "$bin" report r.sasstop --frame -1
 status 2 "$bin" report r.sasstop --frame 99999999999999999999
 status 2 "$bin" replay r.sasstop --size 99999999999x1
