@@ -133,12 +133,26 @@ const struct trace_span *timeline_next(const struct trace_window *w, uint32_t ro
     return found;
 }
 
-const struct trace_span *timeline_at(const struct trace_window *w, uint64_t t)
+bool timeline_name(const struct trace_window *w, uint64_t from, uint64_t to, uint32_t prefer,
+                   struct timeline_named *out)
 {
-    const struct trace_span *found = NULL;
-    for (uint32_t i = 0; i < w->nspans && w->spans[i].t_ns <= t; i++)
-        if (w->spans[i].t_ns + w->spans[i].dur_ns > t) found = &w->spans[i];
-    return found;
+    struct timeline_lane lanes[LANES_MAX];
+    uint32_t n = timeline_lanes(w, from, to, lanes, LANES_MAX), at = 0;
+
+    *out = (struct timeline_named){.rows = n};
+    if (!n) return false;
+    for (uint32_t i = 0; i < n; i++) {
+        out->launches += lanes[i].launches;
+        if (lanes[i].row == prefer) at = i;
+    }
+    out->row = lanes[at].row;
+    out->ns = lanes[at].ns;
+    for (uint32_t i = 0; i < w->nspans && !out->span; i++) {
+        const struct trace_span *sp = &w->spans[i];
+        if (sp->row == out->row && shared(sp->t_ns, sp->t_ns + sp->dur_ns, from, to))
+            out->span = sp;
+    }
+    return true;
 }
 
 static int metric_of(const struct session *s, const struct trace_window *w, const char *key)

@@ -36,8 +36,17 @@ void timeline_busy(const struct trace_window *w, uint32_t row, uint64_t from, ui
 /* The first launch of `row` that starts after t (dir > 0), or the last that starts before it. */
 const struct trace_span *timeline_next(const struct trace_window *w, uint32_t row, uint64_t t,
                                        int dir);
-/* The launch that runs at t, the latest started; NULL: none. */
-const struct trace_span *timeline_at(const struct trace_window *w, uint64_t t);
+
+/* What a stretch [from, to) is named after: its one launch; where several run, the row `prefer`
+ * when it is among them, else the row that ran most. False: nothing ran. */
+struct timeline_named {
+    uint32_t row;                  /* index + 1; 0 = a kernel that nobody knows */
+    const struct trace_span *span; /* of several: the row's first in the stretch */
+    uint32_t launches, rows;       /* in the stretch, of all */
+    uint64_t ns;                   /* of the row */
+};
+bool timeline_name(const struct trace_window *w, uint64_t from, uint64_t to, uint32_t prefer,
+                   struct timeline_named *out);
 
 /* The metrics that are drawn, of a window's: SM% (or the nearest that the chip gives), tensor%,
  * DRAM%; index into w->metric[], -1 = it has none of the kind. */

@@ -23,6 +23,8 @@ struct timeline {
     uint64_t cursor, left; /* session ns */
     int zoom;              /* the window's length is halved this often */
     int columns;           /* at the last draw */
+    uint32_t sought;       /* row + 1 whose launch n went to, */
+    uint64_t sought_at;    /* and where it put the cursor */
 };
 
 /* The stretch of a window that is on the screen. */
@@ -129,15 +131,33 @@ static void zoom_by(struct timeline *v, const struct stretch *x, int by)
     v->left = v->cursor > x->start + after ? v->cursor - after : x->start;
 }
 
-/* To the next launch of the kernel under the cursor, or of the selected one where none runs. */
+/* What the cursor's column is named after: what n was after as long as the cursor stands on it. */
+static bool under_cursor(const struct timeline *v, const struct stretch *x,
+                         struct timeline_named *here)
+{
+    int c = cursor_column(v, x);
+    uint32_t prefer = v->sought && v->cursor == v->sought_at ? v->sought : TABLE_NONE;
+    return timeline_name(x->w, edge(x, c), edge(x, c + 1), prefer, here);
+}
+
+/* To the next launch of the kernel under the cursor, or of the selected one where none runs. Where
+ * several share a column, the next one is outside of it. */
 static void next_launch(struct app *a, struct timeline *v, const struct stretch *x, int dir)
 {
-    const struct trace_span *here = timeline_at(x->w, v->cursor);
-    uint32_t row = here ? here->row : a->row != TABLE_NONE ? a->row + 1 : 0;
-    const struct trace_span *to = timeline_next(x->w, row, here ? here->t_ns : v->cursor, dir);
+    struct timeline_named here;
+    uint64_t from = v->cursor;
+    int c = cursor_column(v, x);
     v->moved = true;
+    if (!under_cursor(v, x, &here))
+        here.row = a->row != TABLE_NONE ? a->row + 1 : 0;
+    else if (here.launches == 1)
+        from = here.span->t_ns;
+    else
+        from = dir > 0 ? edge(x, c + 1) - 1 : edge(x, c);
+    const struct trace_span *to = timeline_next(x->w, here.row, from, dir);
+    if (to) v->sought = here.row;
     if (to)
-        v->cursor = to->t_ns + to->dur_ns / 2;
+        v->cursor = v->sought_at = to->t_ns + to->dur_ns / 2;
     else
         app_say(a, ROLE_TEXT, "no other launch of it %s in this window",
                 dir > 0 ? "after" : "before");
@@ -145,14 +165,15 @@ static void next_launch(struct app *a, struct timeline *v, const struct stretch 
 
 static void open_kernel(struct app *a, const struct timeline *v, const struct stretch *x)
 {
-    const struct trace_span *here = timeline_at(x->w, v->cursor);
-    if (!here || !here->row) {
-        app_say(a, ROLE_TEXT,
-                here ? "that kernel is none of this engine's" : "no kernel runs there");
-        return;
+    struct timeline_named here;
+    if (!under_cursor(v, x, &here)) {
+        app_say(a, ROLE_TEXT, "no kernel runs there");
+    } else if (!here.row) {
+        app_say(a, ROLE_TEXT, "that kernel is none of this engine's");
+    } else {
+        a->row = here.row - 1;
+        app_show_view(a, VIEW_DETAIL);
     }
-    a->row = here->row - 1;
-    app_show_view(a, VIEW_DETAIL);
 }
 
 static bool timeline_request(struct app *a, void *data, enum request r)
@@ -295,9 +316,11 @@ static void draw_axis(struct app *a, const struct stretch *x, int cursor, int y,
     ms_text(x, x->from, left, sizeof left);
     ms_text(x, x->to, right, sizeof right);
     canvas_fill(c, (struct area){l->label, y, x->columns, 1}, 0x2500, ROLE_DIM);
-    canvas_text(c, l->label, y, x->columns, ROLE_DIM, left);
-    int n = text_columns(right);
-    if (n + text_columns(left) + 2 < x->columns)
+    /* The mark of the cursor wants its place to itself: a label that it would stand in is left out.
+     */
+    int m = text_columns(left), n = text_columns(right);
+    if (cursor >= m) canvas_text(c, l->label, y, m, ROLE_DIM, left);
+    if (n + m + 2 < x->columns && cursor < x->columns - n)
         canvas_text(c, l->label + x->columns - n, y, n, ROLE_DIM, right);
     canvas_fill(c, (struct area){l->label + cursor, y, 1, 1}, 0x25b2, ROLE_ACCENT | STYLE_BOLD);
 }
@@ -353,13 +376,13 @@ static void draw_lanes(struct app *a, const struct stretch *x, int y, const stru
         return;
     }
     bool more = n > (uint32_t)shown;
-    if (more && shown > 1) shown--; /* a line says what doesn't fit */
+    if (more && shown > 1) shown--; /* for what doesn't fit */
     for (int i = 0; i < shown && (uint32_t)i < n; i++) draw_lane(a, x, lanes[i].row, y + i, l);
     if (more && l->lanes == 1)
         canvas_printf(&a->canvas, l->label - 5, y, 5, ROLE_WARN, "+%u", n - 1);
     else if (more)
         canvas_printf(&a->canvas, 1, y + shown, a->canvas.w - 2, ROLE_DIM,
-                      "and %u more rows: they need a higher window or a shorter stretch",
+                      "and %u more rows: they need a taller terminal or a shorter stretch",
                       n - (uint32_t)shown);
 }
 
@@ -407,29 +430,23 @@ static void read_values(struct app *a, const struct stretch *x, int cursor, stru
     }
 }
 
-/* The launch at the cursor; where a column holds several, the row that ran most in it. */
+/* What n and Enter are about. */
 static void read_kernel(struct app *a, const struct stretch *x, const struct timeline *v,
                         int cursor, int y, int w)
 {
-    struct timeline_lane lanes[LANES_MAX];
-    const struct trace_span *here = timeline_at(x->w, v->cursor);
-    uint64_t from = edge(x, cursor), to = edge(x, cursor + 1);
-    uint32_t n = timeline_lanes(x->w, from, to, lanes, LANES_MAX), launches = 0;
-    char text[400], name[200], at[32];
-
-    for (uint32_t i = 0; i < n && i < LANES_MAX; i++) launches += lanes[i].launches;
-    if (launches > 1) {
-        row_name(app_session(a), lanes[0].row, true, name, sizeof name);
+    struct timeline_named here;
+    char text[400] = "no kernel runs at the cursor", name[200], at[32];
+    bool runs = under_cursor(v, x, &here);
+    if (runs) row_name(app_session(a), here.row, true, name, sizeof name);
+    if (runs && here.launches > 1) {
         snprintf(text, sizeof text, "%s: %.0f%% of the column (%u launches, %u rows)", name,
-                 100.0 * (double)lanes[0].ns / (double)(to - from), launches, n);
-    } else if (here) {
-        row_name(app_session(a), here->row, true, name, sizeof name);
-        ms_text(x, here->t_ns, at, sizeof at);
-        snprintf(text, sizeof text, "%s: %.2f us from %s", name, here->dur_ns / 1e3, at);
-    } else {
-        snprintf(text, sizeof text, "no kernel runs at the cursor");
+                 100.0 * (double)here.ns / (double)(edge(x, cursor + 1) - edge(x, cursor)),
+                 here.launches, here.rows);
+    } else if (runs) {
+        ms_text(x, here.span->t_ns, at, sizeof at);
+        snprintf(text, sizeof text, "%s: %.2f us from %s", name, here.span->dur_ns / 1e3, at);
     }
-    canvas_text(&a->canvas, 1, y, w - 2, n ? ROLE_ACCENT : ROLE_DIM, text);
+    canvas_text(&a->canvas, 1, y, w - 2, runs ? ROLE_ACCENT : ROLE_DIM, text);
 }
 
 static void draw_nothing(struct app *a, struct area area)

@@ -108,8 +108,31 @@ static void launches_are_found_both_ways(void **state)
     assert_null(timeline_next(w, 2, from + 6500, 1));
     assert_int_equal(timeline_next(w, 2, from + 6500, -1)->t_ns - from, 5000);
     assert_null(timeline_next(w, 2, from + 5000, -1));
-    assert_int_equal(timeline_at(w, from + 5500)->row, 2);
-    assert_null(timeline_at(w, from + 6200));
+    stop(s);
+}
+
+static void a_stretch_is_named_after_what_ran_most(void **state)
+{
+    (void)state;
+    struct session *s = start();
+    struct timeline_named n;
+    uint64_t from, to;
+    window(s, 1, true);
+    const struct trace_window *w = &s->trace[0];
+    timeline_bounds(w, &from, &to);
+    assert_true(timeline_name(w, from, to, UINT32_MAX, &n));
+    assert_int_equal(n.row, 1);
+    assert_int_equal(n.ns, 4000);
+    assert_int_equal(n.launches, 3);
+    assert_int_equal(n.rows, 2);
+    assert_true(timeline_name(w, from, to, 2, &n)); /* what was looked for, when it ran there */
+    assert_int_equal(n.row, 2);
+    assert_int_equal(n.ns, 2500);
+    assert_int_equal(n.span->t_ns - from, 5000);
+    assert_true(timeline_name(w, from + 5200, from + 5700, 1, &n));
+    assert_int_equal(n.row, 2);
+    assert_int_equal(n.launches, 1);
+    assert_false(timeline_name(w, from + 6100, from + 6400, 2, &n));
     stop(s);
 }
 
@@ -160,6 +183,7 @@ int main(void)
         cmocka_unit_test(means_are_by_time_and_gaps_are_nothing),
         cmocka_unit_test(lanes_are_rows_by_their_time),
         cmocka_unit_test(launches_are_found_both_ways),
+        cmocka_unit_test(a_stretch_is_named_after_what_ran_most),
         cmocka_unit_test(a_launch_has_its_own_samples),
         cmocka_unit_test(a_window_that_is_not_used_is_shown_as_that),
         cmocka_unit_test(the_oldest_windows_leave),
