@@ -8,6 +8,7 @@
 #include "sass_view/demangle.h"
 #include "sass_view/occupancy.h"
 #include "tui/cmd_sass_print.h"
+#include "tui/listing.h"
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -222,14 +223,14 @@ static enum status code_kernel(struct sass_job *j, const struct cubin_kernel *k)
     enum status st = flow_make(&f, j->cubin, k);
     if (st) return st;
     printf("%s  %s\n", sass_name(k->name), j->cubin->arch);
+    printf("  offset  loops  %-16s   instruction\n", "st  w  r  wait");
     for (uint32_t i = 0; i < f.ninsns; i++) {
         const struct insn *in = &f.insns[i];
-        char guard[16];
+        char text[160], control[32];
         uint32_t depth = f.insn_loop[i] >= 0 ? f.loops[f.insn_loop[i]].depth : 0;
-        printf("  %6x  %2u %c  st%-2u %6s%s", in->offset, depth, f.padding[i] ? '.' : ' ',
-               in->ctl.stall, insn_guard_text(in, guard, sizeof guard), in->key);
-        if (in->target != INSN_NO_TARGET) printf(" -> %" PRIx64, (uint64_t)in->target);
-        putchar('\n');
+        printf("  %6x  %5u  %-16s %c %s\n", in->offset, depth,
+               control_text(in, control, sizeof control), f.padding[i] ? '.' : ' ',
+               insn_text(in, text, sizeof text));
     }
     flow_free(&f);
     return OK;

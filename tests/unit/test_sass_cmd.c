@@ -109,8 +109,9 @@ static void text(void **state)
         strstr(r.out, "      59    32    6144       0      0    1     128        16  tiny_kd4\n"));
     RUN(&r, TINY, "-k", "^tiny", "--code");
     assert_int_equal(r.status, EXIT_OK);
-    assert_non_null(strstr(r.out, "IMMA.16832.S8.S8\n"));
-    assert_non_null(strstr(r.out, " -> 1e0\n"));
+    assert_non_null(strstr(r.out, "\n  offset  loops  st  w  r  wait"));
+    assert_non_null(strstr(r.out, "IMMA.16832.S8.S8 R"));
+    assert_non_null(strstr(r.out, "BRA 0x1e0\n"));
     RUN(&r, "--help");
     assert_int_equal(r.status, EXIT_OK);
     assert_non_null(strstr(r.out, "usage: sasstop sass FILE"));
