@@ -37,24 +37,34 @@ static enum status split(struct spec *s, const char *text)
     return OK;
 }
 
-/* The only kernel of `c` that fits, or NULL; *n counts those that fit. */
-static const struct cubin_kernel *match(const struct cubin *c, const char *want, const regex_t *re,
-                                        size_t *n, char *names, size_t size)
+enum { NAMES_MAX = 8 };
+
+/* What is looked for, and what was found on the way. */
+struct search {
+    const struct spec *spec;
+    const char *want;
+    const regex_t *re;
+    size_t n;        /* kernels that fit, of the first part that has any of each container */
+    char names[600]; /* of the first NAMES_MAX */
+};
+
+/* The only kernel of all that were looked at that fits, or the one of exactly that name; else NULL.
+ * *n counts those of `c`. */
+static const struct cubin_kernel *match(const struct cubin *c, struct search *x, size_t *n)
 {
-    const struct cubin_kernel *k = want ? cubin_find_kernel(c, want) : NULL, *found = NULL;
-    if (k) {
-        *n = 1;
-        return k;
-    }
+    const struct cubin_kernel *k = x->want ? cubin_find_kernel(c, x->want) : NULL, *found = NULL;
+    if (k) return k;
     for (size_t i = 0; i < c->nkernels; i++) {
         k = &c->kernels[i];
-        if (re && regexec(re, k->name, 0, NULL, 0) && regexec(re, sass_name(k->name), 0, NULL, 0))
+        if (x->re && regexec(x->re, k->name, 0, NULL, 0) &&
+            regexec(x->re, sass_name(k->name), 0, NULL, 0))
             continue;
         found = k;
-        size_t at = strlen(names);
-        if ((*n)++ < 8) snprintf(names + at, size - at, " %s", sass_name(k->name));
+        size_t at = strlen(x->names);
+        if (x->n + (*n)++ < NAMES_MAX)
+            snprintf(x->names + at, sizeof x->names - at, " %s", sass_name(k->name));
     }
-    return *n == 1 ? found : NULL;
+    return x->n + *n == 1 ? found : NULL;
 }
 
 static enum status finish(struct picked *out, const struct cubin_kernel *k)
@@ -64,32 +74,24 @@ static enum status finish(struct picked *out, const struct cubin_kernel *k)
     return st ? st : census_make(&out->census, &out->cubin, k);
 }
 
-/* What is looked for, and what was found on the way. */
-struct search {
-    const struct spec *spec;
-    const char *want;
-    const regex_t *re;
-    size_t n;        /* kernels that fit in the cubin that has any */
-    char names[600]; /* of some of them */
-};
-
 /* Looks through the cubins of `c`: OK with out->kernel set when one kernel fits, OK without when
  * none or several do. */
 static enum status search(struct picked *out, const struct container *c, struct search *x)
 {
     const char *arch = x->spec->arch[0] ? x->spec->arch : NULL;
-    for (size_t i = 0; i < c->nparts && !x->n; i++) {
+    size_t n = 0;
+    for (size_t i = 0; i < c->nparts && !n; i++) {
         const struct part *p = &c->parts[i];
         if (p->kind != PART_CUBIN || (p->arch[0] && !arch_matches(p->arch, arch))) continue;
         enum status st = container_cubin(c, i, &out->cubin);
         if (st) return st;
         if (arch_matches(out->cubin.arch, arch)) {
-            const struct cubin_kernel *k =
-                match(&out->cubin, x->want, x->re, &x->n, x->names, sizeof x->names);
+            const struct cubin_kernel *k = match(&out->cubin, x, &n);
             if (k) return finish(out, k);
         }
         cubin_close(&out->cubin);
     }
+    x->n += n;
     return OK;
 }
 
@@ -118,7 +120,7 @@ static enum status search_session(struct picked *out, struct search *x)
     st = reader_open(x->spec->file, &r);
     while (st == OK && (st = reader_next(r, &f)) == OK) st = session_apply(s, &f);
     if (st == ERR_END) st = OK;
-    for (uint32_t i = 0; st == OK && !out->kernel && !x->n && i < s->nmodules; i++) {
+    for (uint32_t i = 0; st == OK && !out->kernel && i < s->nmodules; i++) {
         struct container c;
         const struct module *m = &s->modules[i];
         if (!m->whole) continue;
@@ -145,9 +147,11 @@ static bool is_session(const char *path)
 static enum status none_found(const struct search *x)
 {
     const struct spec *s = x->spec;
+    char more[40] = "";
+    if (x->n > NAMES_MAX) snprintf(more, sizeof more, " and %zu more", x->n - NAMES_MAX);
     if (x->n)
-        return err_set(ERR_FAILED, "%s: %zu kernels fit, name one after ':':%s", s->file, x->n,
-                       x->names);
+        return err_set(ERR_FAILED, "%s: %zu kernels fit, name one after ':' (FILE:KERNEL):%s%s",
+                       s->file, x->n, x->names, more);
     return err_set(ERR_FAILED, "%s: no kernel%s%s%s%s", s->file, x->want ? " like " : "",
                    x->want ? sass_safe(x->want) : "", s->arch[0] ? " for " : "", s->arch);
 }
