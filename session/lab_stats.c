@@ -11,7 +11,10 @@
 
 #include "base/median.h"
 
-enum { EXACT_MAX = 60 }; /* beyond, the signed-rank distribution is normal to 3 digits */
+enum {
+    EXACT_MAX = 60,   /* beyond, the signed-rank distribution is normal to 3 digits */
+    MORE_SAID = 1000, /* a forecast beyond is only "over" that */
+};
 
 static double sorted_median(const double *v, uint32_t n)
 {
@@ -118,6 +121,15 @@ static uint32_t pairs_at(const struct lab_interval *i, double factor, double tar
     if (!(target > 0)) return LAB_MORE_MAX;
     double r = factor * half_width(i) / target, need = ceil(i->n * r * r) - i->n;
     return need <= 0 ? 0 : need > LAB_MORE_MAX ? LAB_MORE_MAX : (uint32_t)need;
+}
+
+char *lab_more_text(uint32_t more, char *out, size_t size)
+{
+    if (more > MORE_SAID)
+        snprintf(out, size, "over %d more pairs", MORE_SAID);
+    else
+        snprintf(out, size, more == 1 ? "1 more pair" : "about %u more pairs", more);
+    return out;
 }
 
 uint32_t lab_pairs_for(const struct lab_interval *i, double half)

@@ -20,13 +20,14 @@
 #include "base/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
     LAB_PAIRS_MAX = 400, /* of one kind */
     LAB_MIN_PAIRS = 8,   /* fewer give no verdict */
     LAB_MIN_AA = 6,      /* the fewest that give a 95 % interval at all */
-    LAB_MORE_MAX = 9999, /* "more pairs than anyone would run" */
+    LAB_MORE_MAX = 9999, /* more pairs than anyone would run; see lab_more_text() */
 };
 
 /* Limits of what is refused; fractions. */
@@ -51,6 +52,9 @@ double lab_drift(const double *v, uint32_t n);
 double lab_gain(double log_ratio); /* e^d - 1 */
 
 enum lab_verdict { LAB_OPEN, LAB_LAND, LAB_REVERT, LAB_NOISE, LAB_INVALID };
+/* "about 12 more pairs", "1 more pair", "over 1000 more pairs". Returns out. */
+char *lab_more_text(uint32_t more, char *out, size_t size);
+
 const char *lab_verdict_name(enum lab_verdict v); /* "LAND"... */
 enum lab_verdict lab_verdict_parse(const char *name);
 

@@ -47,6 +47,7 @@ void lab_print_text(const struct lab_experiment *x, const char *recording)
 {
     const struct msg_verdict *v = &x->verdict;
     struct lab_result r;
+    char more[40];
     printf("%s%s: %s against %s, bar %s\n%s\n\n", v->verdict, v->firm ? "" : " (not firm)",
            x->def.b, x->def.a, x->def.bar, v->why);
     if (lab_evaluate(x, &r) == OK) {
@@ -62,9 +63,8 @@ void lab_print_text(const struct lab_experiment *x, const char *recording)
         printf("  %-22s %.2f %% (four times in five)\n", "smallest gain found",
                100 * v->detectable);
     if (v->dropped) printf("  %-22s %u pairs\n", "left out", v->dropped);
-    if (v->more)
-        printf("  %-22s %s%u pairs\n", "would settle it",
-               v->more >= LAB_MORE_MAX ? "more than " : "about ", v->more);
+    if (v->more && v->pairs >= LAB_MIN_PAIRS)
+        printf("  %-22s %s\n", "would settle it", lab_more_text(v->more, more, sizeof more));
     print_figures(x);
     if (v->sentence[0]) printf("\n%s\n", v->sentence);
     printf("\nrecorded: %s\n", recording);

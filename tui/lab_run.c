@@ -298,6 +298,7 @@ static enum status measure_pair(struct lab_run *r, const struct slot *s)
 static void say_progress(const struct lab_run *r, bool end)
 {
     struct lab_result res;
+    char more[40];
     const struct lab_experiment *x = lab_run_experiment(r);
     bool tty = isatty(2);
     if (r->o->quiet || (!tty && !end && r->npairs % 10)) return;
@@ -307,7 +308,9 @@ static void say_progress(const struct lab_run *r, bool end)
         fprintf(stderr, "  %+.2f %% (%+.2f to %+.2f)", 100 * lab_gain(res.ab.est),
                 100 * lab_gain(res.ab.lo), 100 * lab_gain(res.ab.hi));
     if (res.aa.known) fprintf(stderr, "  noise +-%.2f %%", 100 * lab_gain(res.band));
-    if (res.more) fprintf(stderr, "  about %u more pairs would settle it", res.more);
+    /* Before the fewest pairs that give a verdict there is nothing to forecast from. */
+    if (res.more && res.ab.n >= LAB_MIN_PAIRS && res.aa.n >= LAB_MIN_AA)
+        fprintf(stderr, "  %s would settle it", lab_more_text(res.more, more, sizeof more));
     if (!tty || end) fputc('\n', stderr);
     fflush(stderr);
 }

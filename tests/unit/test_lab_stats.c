@@ -293,13 +293,28 @@ static void test_drift(void **unused)
     assert_true(fabs(lab_gain(log(1.04)) - 0.04) < 1e-12);
 }
 
+static void test_more_is_said_only_as_far_as_it_is_known(void **unused)
+{
+    (void)unused;
+    char text[40];
+    assert_string_equal(lab_more_text(1, text, sizeof text), "1 more pair");
+    assert_string_equal(lab_more_text(12, text, sizeof text), "about 12 more pairs");
+    assert_string_equal(lab_more_text(1000, text, sizeof text), "about 1000 more pairs");
+    assert_string_equal(lab_more_text(LAB_MORE_MAX, text, sizeof text), "over 1000 more pairs");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_interval_known), cmocka_unit_test(test_large_n_is_continuous),
-        cmocka_unit_test(test_false_alarms),   cmocka_unit_test(test_power),
-        cmocka_unit_test(test_detectable),     cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_verdicts),       cmocka_unit_test(test_drift),
+        cmocka_unit_test(test_more_is_said_only_as_far_as_it_is_known),
+        cmocka_unit_test(test_interval_known),
+        cmocka_unit_test(test_large_n_is_continuous),
+        cmocka_unit_test(test_false_alarms),
+        cmocka_unit_test(test_power),
+        cmocka_unit_test(test_detectable),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_drift),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
