@@ -230,6 +230,12 @@ static enum status choose_workload(struct ab *x)
     struct lab_options *o = &x->lab;
     bool cpu = cpu_variant(&o->a) || cpu_variant(&o->b) ||
                (o->engine_options.backend && !strcmp(o->engine_options.backend, "cpu"));
+    if (!x->workload && !cpu && !lab_gpu_here())
+        return err_set(
+            ERR_UNAVAILABLE,
+            "no GPU here, so kernels can't be timed; what runs here are the CPU engine's "
+            "variants: sasstop ab rows:8 tiles:8, a bar such as '>= +4%% prefill', no "
+            "--control");
     o->engine = x->workload ? !strcmp(x->workload, "engine") : cpu || !lab_gpu_here();
     if (!o->engine && cpu)
         return err_set(ERR_USAGE, "the CPU's variants run in an engine only: --workload engine");
@@ -306,12 +312,24 @@ static int exit_code(const struct lab_experiment *e, bool strict)
     return strict && strcmp(e->verdict.verdict, "LAND") ? EXIT_FAILED : EXIT_OK;
 }
 
+/* How many words at argv[i] say only how a child talks to the screen that started it. */
+static int plumbing(char **argv, int i)
+{
+    if (!strcmp(argv[i], "--frames-fd") || !strcmp(argv[i], "--number")) return 2;
+    return !strcmp(argv[i], "--quiet");
+}
+
+/* The command as one would type it, for the recording and to run it again. */
 static void join(int argc, char **argv, char *out, size_t size)
 {
     size_t n = (size_t)snprintf(out, size, "sasstop");
-    for (int i = 0; i < argc && n < size; i++)
-        n += (size_t)snprintf(out + n, size - n, strpbrk(argv[i], " <>*$") ? " '%s'" : " %s",
-                              argv[i]);
+    for (int i = 0; i < argc && n < size;) {
+        int skip = plumbing(argv, i);
+        if (!skip)
+            n += (size_t)snprintf(out + n, size - n, strpbrk(argv[i], " <>*$") ? " '%s'" : " %s",
+                                  argv[i]);
+        i += skip ? skip : 1;
+    }
 }
 
 int cmd_ab(int argc, char **argv)

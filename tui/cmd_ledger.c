@@ -97,10 +97,16 @@ static void line(const char *name, const char *text)
     if (text[0]) printf("%-12s %s\n", name, text);
 }
 
+static const char *hash_text(uint64_t hash, char *out, size_t size)
+{
+    snprintf(out, size, hash ? "%016" PRIx64 : "not known", hash);
+    return out;
+}
+
 static int do_show(struct ledger_job *j)
 {
     const struct ledger_entry *e = chosen(j);
-    char text[200];
+    char text[200], a[20], b[20];
     if (!e) return EXIT_USAGE;
     line("verdict", state_of(e));
     line("why", e->verdict.why);
@@ -122,8 +128,9 @@ static int do_show(struct ledger_job *j)
     }
     line("mechanism", e->verdict.sentence);
     line("retry when", e->def.retry);
-    snprintf(text, sizeof text, "%016" PRIx64 " and %016" PRIx64, e->def.code_a, e->def.code_b);
-    line("code", text);
+    snprintf(text, sizeof text, "%s and %s", hash_text(e->def.code_a, a, sizeof a),
+             hash_text(e->def.code_b, b, sizeof b));
+    line("code", e->def.code_a || e->def.code_b ? text : "not known");
     line("device", e->device);
     line("driver", e->driver);
     line("toolkit", e->toolkit);

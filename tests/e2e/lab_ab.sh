@@ -38,7 +38,7 @@ check "the bar before the first of them" $?
 
 ab miss nb_rolled:8 nb:8 --claim none --bar '>= +6%' --strict
 [ $? -eq 1 ] && says miss.out '^REVERT:'; check "below the bar: REVERT, and 1 with --strict" $?
-ab miss2 nb_rolled:8 nb:8 --claim none --bar '>= +6%'
+ab miss2 nb_rolled:8 nb:8 --claim none --bar '>= +6%' --quiet
 check "and 0 without" $?
 ab noise nb:8 nb:8 --claim none --bar '>= +1%'
 check "A against itself runs without being forced" $?
@@ -112,6 +112,9 @@ check "which can be closed as INVALID" $?
 check "every experiment is in the ledger" $?
 "$program" ledger --verdict NOISE | grep -q 'nb:8 against nb:8'; check "it can be filtered" $?
 "$program" ledger show 1 | grep -q '^claim  *none'; check "and shown" $?
+[ "$("$program" ledger show 3 | grep -cE '^command .*(--quiet|--frames-fd|--number)')" -eq 0 ] &&
+    "$program" ledger show 3 | grep -q '^command .*--bar'
+check "with its command, less what only a screen's child is told" $?
 "$program" ledger check >check.out; says check.out 'retry conditions met'; check "and checked" $?
 "$program" ledger rerun 1 >rerun.out 2>/dev/null; says rerun.out '^LAND'; check "and run again" $?
 "$program" ab nb_rolled:8 nb:8 --hypothesis x --workload kernel --claim none --bar '>= +2%' --quiet \
@@ -134,6 +137,8 @@ env -u SASSTOP_KCHECK "$program" ab rows:8 tiles:8 --hypothesis "tiles reuse wha
     --record cpu.sasstop >cpu.out 2>cpu.err
 [ $? -le 1 ] && grep -qE '^(LAND|REVERT|NOISE|INVALID)' cpu.out
 check "rows against tiles on the CPU end in a verdict" $?
+"$program" ledger show "$("$program" ledger | sed -n '$s/^ *\([0-9]*\) .*/\1/p')" | grep -q '^code  *not known$'
+check "code that isn't known is said so, not as zeros" $?
 says cpu.out 'the other phase'; check "with the other phase beside it" $?
 says cpu.err 'parity B  *ok'; check "after parity in the engine" $?
 
