@@ -210,7 +210,9 @@ static const char *report_ext(const char *path)
 static enum status check_report(const char *path)
 {
     if (!report_find(report_ext(path)))
-        return err_set(ERR_USAGE, "no report format is called '%s'; end the name in .md or .json",
+        return err_set(ERR_USAGE,
+                       "no report format is called '%s'; end the name in .md, .json, .html, "
+                       ".csv, .perfetto or .sqlite",
                        report_ext(path));
     if (access(path, F_OK) == 0)
         return err_set(ERR_IO, "%s is there already; nothing is overwritten", path);

@@ -23,5 +23,25 @@ else
     skipped=$((skipped + 2)) # no cubins here
 fi
 
+refused() { # refused STATUS WORDS COMMAND...: one line with these words, and that exit status
+    want=$1 words=$2; shift 2
+    "$@" >"$dir/out" 2>"$dir/err"
+    [ $? -eq "$want" ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && grep -q -- "$words" "$dir/err"
+}
+if [ -e /dev/nvidiactl ] || [ -e /dev/nvidia0 ]; then
+    skipped=$((skipped + 1)) # a GPU is here
+else
+    refused 3 'no GPU here' env SASSTOP_KCHECK= "$sasstop" ab nb_rolled:8 nb:8 --control narrow:8 \
+        --hypothesis h --claim "LDS.32 in loop 6 -> 16" --bar '>= +1.5%'
+    check "docs/LAB.md's experiment without a GPU says that there is none" $?
+fi
+
+refused 2 'or .sqlite' "$sasstop" run --report "$dir/x.pdf"
+check "a report of no known format is refused with those that are" $?
+for ext in md json html csv perfetto sqlite; do
+    "$sasstop" run --help | grep -q "\.$ext" && "$sasstop" report --format "$ext" tests/fixtures/synthetic.sasstop >/dev/null
+    check "and the help names .$ext" $?
+done
+
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
