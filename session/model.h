@@ -332,6 +332,9 @@ bool session_same_work(const struct session *s, const struct row *x, const struc
 /* The row that does the same in the newest generation before `than` that ran another kernel;
  * UINT32_MAX when there is none. */
 uint32_t session_counterpart(const struct session *s, const struct row *r, uint32_t than);
+/* Index of the row that took most time in the generation, of the family that it flipped;
+ * UINT32_MAX = none of it ran. */
+uint32_t session_costliest(const struct session *s, const struct generation *g);
 /* The reason that most of an instruction's samples are known to be of, and how many; "" = none. */
 const char *heat_top(const struct kernel_heat *h, uint32_t insn, uint64_t *samples);
 const struct module *session_module(const struct session *s, uint64_t cubin_hash); /* whole ones */

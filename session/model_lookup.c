@@ -104,6 +104,20 @@ uint32_t session_counterpart(const struct session *s, const struct row *r, uint3
     return best;
 }
 
+uint32_t session_costliest(const struct session *s, const struct generation *g)
+{
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < s->nrows; i++) {
+        const struct row *r = &s->rows[i];
+        if (r->def.generation != g->def.generation || !r->calls) continue;
+        if (r->def.kernel >= s->nkernels ||
+            strcmp(s->kernels[r->def.kernel].def.family, g->def.family) != 0)
+            continue;
+        if (best == UINT32_MAX || r->total_ns > s->rows[best].total_ns) best = i;
+    }
+    return best;
+}
+
 void row_title(const struct session *s, const struct row *r, char *out, size_t size)
 {
     const struct msg_row_def *d = &r->def;

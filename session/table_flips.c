@@ -14,29 +14,17 @@ static const struct kernel *kernel_of(const struct session *s, const struct row 
     return r->def.kernel < s->nkernels ? &s->kernels[r->def.kernel] : NULL;
 }
 
-/* NULL when no kernel of the family ran in it. */
-static const struct row *costliest(const struct session *s, const struct generation *g)
-{
-    const struct row *best = NULL;
-    for (uint32_t i = 0; i < s->nrows; i++) {
-        const struct row *r = &s->rows[i];
-        const struct kernel *k = kernel_of(s, r);
-        if (r->def.generation != g->def.generation || !r->calls || !k) continue;
-        if (strcmp(k->def.family, g->def.family)) continue;
-        if (!best || r->total_ns > best->total_ns) best = r;
-    }
-    return best;
-}
-
 static bool same_work(const struct row *a, const struct row *b)
 {
     return a->def.m == b->def.m && a->def.n == b->def.n && a->def.k == b->def.k &&
            !strcmp(a->def.role, b->def.role) && !strcmp(a->def.phase, b->def.phase);
 }
 
+/* NULL when no kernel of the family ran in it. */
 static const struct row *at(const struct table_ctx *x, uint32_t i)
 {
-    return costliest(x->session, &x->session->generations[i]);
+    uint32_t row = session_costliest(x->session, &x->session->generations[i]);
+    return row < x->session->nrows ? &x->session->rows[row] : NULL;
 }
 
 /* The same work in the generation before. */

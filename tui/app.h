@@ -47,7 +47,8 @@ struct app {
 
     enum view_id view, back;
     void *view_data[VIEWS];
-    uint32_t row; /* the kernel row that all views are about; TABLE_NONE = none */
+    uint32_t row;    /* the kernel row that all views are about; TABLE_NONE = none */
+    uint32_t pinned; /* number of the newest generation when a row of an older one was picked; 0 */
     struct flip flip;
     unsigned exact_set; /* what x counts beside live: metric_set_name(), 0 = nothing */
 
@@ -103,6 +104,8 @@ const struct row *app_row(const struct app *a);
 const struct kernel *app_kernel(const struct app *a);
 /* Moves the selection into the newest generation; called before each draw. */
 void app_follow_row(struct app *a);
+/* Selects a row by hand: one of an older generation stays until the next flip. */
+void app_pick_row(struct app *a, uint32_t row);
 
 /* flip.c */
 void flip_request(struct app *a, enum request r);

@@ -32,6 +32,7 @@ void app_follow_row(struct app *a)
     int rank = -1;
 
     if (!g || (r && r->def.generation == g->def.generation)) return;
+    if (r && a->pinned == g->def.generation) return;
     for (uint32_t i = 0; i < s->nrows; i++) {
         const struct row *o = &s->rows[i];
         /* Rows that never ran are all there is when a session was made of files. */
@@ -48,6 +49,15 @@ void app_follow_row(struct app *a)
     if (!r) a->row = best;
 }
 
+void app_pick_row(struct app *a, uint32_t row)
+{
+    const struct generation *g = session_current(app_session(a));
+    const struct row *r;
+    a->row = row;
+    r = app_row(a);
+    a->pinned = g && r && r->def.generation != g->def.generation ? g->def.generation : 0;
+}
+
 void view_follow_row(struct app *a, struct pane *p)
 {
     if (a->row != TABLE_NONE) pane_select(p, a->row);
@@ -55,5 +65,5 @@ void view_follow_row(struct app *a, struct pane *p)
 
 void view_take_row(struct app *a, const struct pane *p)
 {
-    if (p->selected != TABLE_NONE) a->row = p->selected;
+    if (p->selected != TABLE_NONE) app_pick_row(a, p->selected);
 }

@@ -54,6 +54,8 @@ enum status replay_source_open(const char *path, struct frame_source **out);
 /* All times below are ns after the first frame. */
 uint64_t replay_position(const struct frame_source *src);
 uint64_t replay_duration(const struct frame_source *src);
+/* Of a time of the session. */
+uint64_t replay_place(const struct frame_source *src, uint64_t t_ns);
 /* Moves the position. True when the session has to start over: the caller resets it and goes on
  * pulling frames. */
 bool replay_seek(struct frame_source *src, uint64_t position);

@@ -115,6 +115,11 @@ uint64_t replay_duration(const struct frame_source *src)
     return self(src)->duration;
 }
 
+uint64_t replay_place(const struct frame_source *src, uint64_t t_ns)
+{
+    return t_ns > self(src)->first ? t_ns - self(src)->first : 0;
+}
+
 bool replay_seek(struct frame_source *src, uint64_t position)
 {
     struct replay_source *r = self(src);

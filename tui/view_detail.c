@@ -46,6 +46,8 @@ static void detail_update(struct app *a, void *data)
     v->stalls.query.other = r ? session_counterpart(s, r, r->def.generation) : TABLE_NONE;
     pane_update(&v->figures, s);
     pane_update(&v->stalls, s);
+    /* Without the cursor in it the table shows its top, whatever kernel it was moved in before. */
+    if (!v->second) pane_enter(&v->stalls, REQ_DOWN);
 }
 
 /* Who it is, in at most four rows; returns how many. */

@@ -65,6 +65,27 @@ static void generations_draw(struct app *a, void *data, struct area area)
                   g->def.parity_text);
 }
 
+/* Enter opens what the flip was about, of a generation that has passed too. */
+static bool generations_request(struct app *a, void *data, enum request r)
+{
+    const struct ledger *v = data;
+    const struct session *s = app_session(a);
+    if (r != REQ_ENTER) return false;
+    if (v->list.selected >= s->ngenerations) return true;
+    const struct generation *g = &s->generations[v->list.selected];
+    uint32_t row = session_costliest(s, g);
+    if (row >= s->nrows) {
+        app_say(a, ROLE_TEXT, "no kernel of %s has run in generation %u", g->def.family,
+                g->def.generation);
+        return true;
+    }
+    app_pick_row(a, row);
+    app_show_view(a, VIEW_DETAIL);
+    app_say(a, ROLE_TEXT, "the costliest kernel of %s in generation %u%s", g->def.family,
+            g->def.generation, a->pinned ? ", not the newest" : "");
+    return true;
+}
+
 const struct view_ops generations_ops = {
     .name = "flips",
     .title = "the ledger of flips",
@@ -73,5 +94,6 @@ const struct view_ops generations_ops = {
     .done = generations_done,
     .update = generations_update,
     .draw = generations_draw,
+    .request = generations_request,
     .pane = generations_pane,
 };

@@ -274,6 +274,10 @@ static bool lab_request(struct app *a, void *data, enum request r)
         open_form(a, data);
         return true;
     }
+    if (r == REQ_ENTER) {
+        app_say(a, ROLE_TEXT, "the experiment stands below; there is nothing more to open");
+        return true;
+    }
     if (r == REQ_BACK && lab_job_runs(a)) {
         lab_job_stop(a);
         app_say(a, ROLE_WARN, "the experiment stops and is closed as INVALID");

@@ -47,10 +47,26 @@ static void log_draw(struct app *a, void *data, struct area area)
                     e->text);
 }
 
+/* In a recording: to the event's time. */
+static void go_to(struct app *a, const struct pane *p)
+{
+    const struct event *e = selected(app_session(a), p);
+    if (!a->feed->replay)
+        app_say(a, ROLE_TEXT, "in a recording Enter goes to the event's time");
+    else if (e) {
+        double s = (double)e->t_ns / 1e9;
+        app_seek(a, replay_place(a->feed->src, e->t_ns));
+        app_say(a, ROLE_TEXT, "at the event's time, %.3f s", s);
+    }
+}
+
 static bool log_request(struct app *a, void *data, enum request r)
 {
     struct pane *p = data;
-    (void)a;
+    if (r == REQ_ENTER) {
+        go_to(a, p);
+        return true;
+    }
     if (r != REQ_END) return false;
     pane_request(p, r);
     p->follow = true;

@@ -21,8 +21,17 @@ static void text_draw(struct app *a, void *data, struct area area)
         canvas_wrap(c, in, ROLE_DIM, "no token has been generated yet");
 }
 
+static bool text_request(struct app *a, void *data, enum request r)
+{
+    (void)data;
+    if (r != REQ_ENTER) return false;
+    app_say(a, ROLE_TEXT, "a text has nothing to open");
+    return true;
+}
+
 const struct view_ops text_ops = {
     .name = "text",
     .title = "generated text",
     .draw = text_draw,
+    .request = text_request,
 };

@@ -171,7 +171,7 @@ static void open_kernel(struct app *a, const struct timeline *v, const struct st
     } else if (!here.row) {
         app_say(a, ROLE_TEXT, "that kernel is none of this engine's");
     } else {
-        a->row = here.row - 1;
+        app_pick_row(a, here.row - 1);
         app_show_view(a, VIEW_DETAIL);
     }
 }

@@ -175,6 +175,37 @@ static void test_the_cursor_runs_through_all_tables(void **state)
     close_app(a);
 }
 
+static void test_enter_opens_what_the_cursor_is_on(void **state)
+{
+    (void)state;
+    struct app *a = open_app();
+    const struct session *s = app_session(a);
+    app_seek(a, replay_duration(a->recorded.src));
+    app_show_view(a, VIEW_GENERATIONS);
+    app_draw(a);
+    app_key(a, key_parse("Home"));
+    app_key(a, KEY_RETURN);
+    app_draw(a);
+    assert_int_equal(a->view, VIEW_DETAIL);
+    assert_int_equal(app_row(a)->def.generation, 1); /* it stays, though others came later */
+    assert_string_equal(app_kernel(a)->def.family, s->generations[0].def.family);
+    app_show_view(a, VIEW_TEXT);
+    app_key(a, KEY_RETURN);
+    assert_int_equal(a->view, VIEW_TEXT);
+    app_show_view(a, VIEW_LAB);
+    app_key(a, KEY_RETURN);
+    assert_int_equal(a->view, VIEW_LAB);
+    app_show_view(a, VIEW_LOG);
+    app_draw(a);
+    for (int i = 0; i < 16; i++) app_key(a, key_parse("Up"));
+    const struct pane *p = a->view_data[VIEW_LOG];
+    uint64_t t = s->events[(s->first_event + p->selected) % MAX_EVENTS].t_ns;
+    app_key(a, KEY_RETURN);
+    assert_int_equal(a->view, VIEW_LOG);
+    assert_int_equal(replay_position(a->recorded.src), replay_place(a->recorded.src, t));
+    close_app(a);
+}
+
 static void test_bad_files_are_refused(void **state)
 {
     struct frame_source *src;
@@ -198,6 +229,7 @@ int main(void)
         cmocka_unit_test(test_virtual_clock),
         cmocka_unit_test(test_a_recording_is_no_engine),
         cmocka_unit_test(test_the_cursor_runs_through_all_tables),
+        cmocka_unit_test(test_enter_opens_what_the_cursor_is_on),
         cmocka_unit_test(test_bad_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
