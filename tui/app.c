@@ -126,6 +126,7 @@ enum status app_open_recording(struct app *a, const char *path)
     a->row = TABLE_NONE;
     a->flip.state = FLIP_NONE;
     a->redraw = true;
+    if (replay_is_lab(src)) app_show_view(a, VIEW_LAB);
     if (replay_damage(src)) app_say(a, ROLE_WARN, "%s", replay_damage(src));
     return app_pull(a, a->now_ns);
 }

@@ -72,7 +72,7 @@ enum status app_init(struct app *a, const struct run_options *o);
 void app_free(struct app *a);
 
 enum status app_open_engine(struct app *a, uint64_t now_ns);
-/* Shows a recording; the live session, if any, goes on behind it. */
+/* Shows a recording, one of experiments in the lab; the live session, if any, goes on behind it. */
 enum status app_open_recording(struct app *a, const char *path);
 void app_close_recording(struct app *a);
 

@@ -49,7 +49,7 @@ int engine_source_pid(const struct frame_source *src); /* 0 = none now */
 /* ---- replay ---- */
 
 /* Opens a recording, reads it once to find its length, flips and rounds, and stands at `start` of
- * its first generation with the clock stopped. */
+ * its first generation (without one: of its first experiment) with the clock stopped. */
 enum status replay_source_open(const char *path, struct frame_source **out);
 /* All times below are ns after the first frame. */
 uint64_t replay_position(const struct frame_source *src);
@@ -70,6 +70,8 @@ uint64_t replay_flip(const struct frame_source *src, int direction);
 /* The generation before or after, where it has figures: twelve rounds in, or at its last. */
 uint64_t replay_generation(const struct frame_source *src, int direction);
 uint64_t replay_round(const struct frame_source *src, int direction);
+/* It holds experiments and no generation: there is nothing to see but in the lab. */
+bool replay_is_lab(const struct frame_source *src);
 /* Words about a damaged file; NULL when it was whole. */
 const char *replay_damage(const struct frame_source *src);
 

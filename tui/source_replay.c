@@ -22,7 +22,7 @@ struct replay_source {
     struct frame held;
     bool has_held, at_end, playing;
     double speed;
-    struct times flips, rounds;
+    struct times flips, rounds, experiments;
     char damage[200];
 };
 
@@ -58,6 +58,7 @@ static enum status scan(struct replay_source *r)
         bool kept = true;
         if (f.type == FRAME_GENERATION) kept = times_add(&r->flips, t);
         if (f.type == FRAME_ROUND) kept = times_add(&r->rounds, t);
+        if (f.type == FRAME_EXPERIMENT) kept = times_add(&r->experiments, t);
         if (!kept) return err_set(ERR_NOMEM, "no memory for the index of the recording");
     }
     if (st != ERR_END) return st;
@@ -102,6 +103,7 @@ static void replay_close(struct frame_source *src)
     reader_close(r->reader);
     free(r->flips.t);
     free(r->rounds.t);
+    free(r->experiments.t);
     free(r);
 }
 
@@ -204,6 +206,11 @@ uint64_t replay_round(const struct frame_source *src, int direction)
     return nearest(self(src), &self(src)->rounds, direction);
 }
 
+bool replay_is_lab(const struct frame_source *src)
+{
+    return !self(src)->flips.n && self(src)->experiments.n;
+}
+
 const char *replay_damage(const struct frame_source *src)
 {
     return self(src)->damage[0] ? self(src)->damage : NULL;
@@ -227,7 +234,7 @@ enum status replay_source_open(const char *path, struct frame_source **out)
     r->speed = 1;
     if ((st = reader_open(path, &r->reader)) != OK) goto out;
     if ((st = scan(r)) != OK) goto out;
-    r->position = r->flips.n ? r->flips.t[0] : 0;
+    r->position = r->flips.n ? r->flips.t[0] : r->experiments.n ? r->experiments.t[0] : 0;
     *out = &r->base;
     return OK;
 out:

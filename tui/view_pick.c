@@ -56,7 +56,7 @@ static void pick_open(struct app *a, const struct pick_view *v)
         app_say(a, ROLE_BAD, "%s", err_msg());
         return;
     }
-    app_show_view(a, VIEW_OVERVIEW);
+    if (a->view == VIEW_PICK) app_show_view(a, VIEW_OVERVIEW);
     replay_play(a->recorded.src, true);
     app_say(a, ROLE_GOOD, "a recording: Space pauses, [ ] seek, { } go to flips%s",
             a->live.src ? ", Esc goes back to the live session" : "");
