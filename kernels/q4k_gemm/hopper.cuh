@@ -42,7 +42,7 @@ namespace hopper
 
 enum {
     FETCHERS = 96,      /* threads that bring weights */
-    HELPERS = 128,      /* and one more warp, for activations: a warpgroup */
+    PRODUCERS = 128,    /* and one more warp, for activations: a warpgroup */
     GROUP_BYTES = 1024, /* 8 tokens x 64 values */
 };
 
@@ -116,9 +116,9 @@ struct kernel {
         ROWS = WGS * 64,
         CONSUMERS = WGS * 128,
         WARPS = WGS * 4,
-        THREADS = CONSUMERS + HELPERS,
-        /* Registers of a consumer and a helper: together what the block got at its start, 168, 128,
-         * 96 a thread. */
+        THREADS = CONSUMERS + PRODUCERS,
+        /* Registers of a consumer and a producer: together what the block got at its start, 168,
+         * 128, 96 a thread. */
         MORE = WGS == 2   ? 216
                : WGS == 3 ? 152
                           : 104,
@@ -221,7 +221,7 @@ struct kernel {
     }
 
     /* FETCHERS threads: consecutive ones take consecutive 16 bytes of a few rows at a time. Not
-     * unrolled further, since a helper has few registers. */
+     * unrolled further, since a producer has few registers. */
     static __device__ __forceinline__ void fetch_w(const args &g)
     {
         enum { PARTS = F::ROW / 16, AT_ONCE = FETCHERS / PARTS };
