@@ -84,9 +84,6 @@ void app_draw(struct app *a);
 /* Moves a recording to `position` and folds up to there. */
 void app_seek(struct app *a, uint64_t position);
 
-/* A command with a text and nothing else: range "stalls". */
-enum status app_command_arg(struct app *a, const char *verb, const char *arg);
-
 /* Exact counters (app_exact.c): of all kernels; of one layer's products at once; the next set. */
 void app_exact(struct app *a);
 void app_exact_now(struct app *a);
@@ -116,6 +113,7 @@ void flip_blocks(struct app *a); /* the next number of blocks an SM */
 void flip_answered(struct app *a, const struct msg_reply *reply);
 enum status app_command(struct app *a, const char *verb, const char *family, const char *variant,
                         uint32_t kd, bool force);
+/* With a text and nothing else: range "stalls". */
 enum status app_command_arg(struct app *a, const char *verb, const char *arg);
 
 /* executed.c: asks for the executed counts of the row under the cursor, or of all rows. */

@@ -345,6 +345,18 @@ void pane_draw(struct pane *p, struct canvas *c, struct area a, bool focused)
         draw_row(p, c, a, &l, p->top + i, a.y + 1 + (int)i, focused && p->top + i == p->position);
 }
 
+void pane_draw_both(struct pane *upper, struct pane *lower, struct canvas *c, struct area a,
+                    bool lower_focused)
+{
+    struct area top = a;
+    top.h = (int)upper->table.nrows + 2;
+    if (top.h > a.h / 2) top.h = a.h / 2;
+    pane_draw(upper, c, top, !lower_focused);
+    a.y += top.h;
+    a.h -= top.h;
+    pane_draw(lower, c, a, lower_focused);
+}
+
 static void sort_by(struct pane *p, int step)
 {
     uint32_t n = p->def->ncolumns, at = step > 0 ? n - 1 : 0;

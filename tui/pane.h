@@ -30,6 +30,9 @@ void pane_free(struct pane *p);
 /* Builds the table anew for what the session holds now. */
 void pane_update(struct pane *p, const struct session *s);
 void pane_draw(struct pane *p, struct canvas *c, struct area a, bool focused);
+/* One above the other: the upper one as high as it needs to be, at most half of the area. */
+void pane_draw_both(struct pane *upper, struct pane *lower, struct canvas *c, struct area a,
+                    bool lower_focused);
 /* Moves, sorts; false when the request is not a pane's. */
 bool pane_request(struct pane *p, enum request r);
 /* True when a move down (or a page) from the last row, or up from the first, leaves the table: a

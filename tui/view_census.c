@@ -169,7 +169,6 @@ static void draw_executed(struct app *a, struct census_view *v, struct area area
 {
     const struct session *s = app_session(a);
     const struct executed *e = session_executed_like(s, a->row);
-    bool classes = mode_of(v) == EXECUTED_CLASSES;
     char text[400];
     exec_words(s, e, e->row == a->row, text, sizeof text);
     int rows = text_columns(text) > area.w - 2 && area.h > 12 ? 2 : 1;
@@ -180,13 +179,7 @@ static void draw_executed(struct app *a, struct census_view *v, struct area area
         pane_draw(census_pane(v), &a->canvas, area, true);
         return;
     }
-    struct area top = area;
-    top.h = (int)v->classes.table.nrows + 2;
-    if (top.h > area.h / 2) top.h = area.h / 2;
-    pane_draw(&v->classes, &a->canvas, top, classes);
-    area.y += top.h;
-    area.h -= top.h;
-    pane_draw(&v->executed, &a->canvas, area, !classes);
+    pane_draw_both(&v->classes, &v->executed, &a->canvas, area, mode_of(v) == EXECUTED_OPCODES);
 }
 
 static void census_draw(struct app *a, void *data, struct area area)

@@ -106,16 +106,38 @@ static void draw_histogram(struct app *a, struct area area)
     canvas_text(&a->canvas, x + w + 1, area.y, 24, ROLE_DIM, to);
 }
 
-/* SM%, tensor%, DRAM% from the start to the end of the newest launch that holds enough samples,
- * each scaled to its own largest, which is told. One line. */
+/* A metric from a launch's start to its end, with its name and its largest value, to which it is
+ * scaled. More samples than columns: each column is the mean of those in it. */
+static void draw_inside_graph(struct app *a, const struct timeline_launch *l, int metric,
+                              struct area area)
+{
+    enum { SAMPLES_MAX = 512, NUMBER_W = 5 };
+    struct canvas *c = &a->canvas;
+    const char *label = app_session(a)->metrics[l->window->metric[metric]].label;
+    int from = area.x + canvas_text(c, area.x, area.y, area.w + 1, ROLE_TEXT, label) + 1;
+    int w = area.x + area.w - from - NUMBER_W;
+    float v[SAMPLES_MAX], most = 0;
+
+    if (w < 3) return;
+    unsigned columns = l->n < SAMPLES_MAX ? l->n : SAMPLES_MAX;
+    if (columns > (unsigned)w) columns = (unsigned)w;
+    for (unsigned i = 0; i < columns; i++) {
+        uint64_t step = l->span->dur_ns / columns, t = l->span->t_ns + i * step;
+        v[i] = (float)timeline_mean(l->window, metric, t, t + step);
+        if (v[i] > most) most = v[i];
+    }
+    canvas_spark(c, from, area.y, w, v, columns, ROLE_BAR);
+    canvas_printf(c, from + (int)columns + 1, area.y, NUMBER_W - 1, ROLE_DIM, "%.3g", (double)most);
+}
+
+/* SM%, tensor%, DRAM% inside the newest launch that holds enough samples. One line. */
 static void draw_inside(struct app *a, struct area area)
 {
-    enum { LEAST = 4, SAMPLES_MAX = 512, NUMBER_W = 5 };
+    enum { LEAST = 4 };
     const struct session *s = app_session(a);
     struct canvas *c = &a->canvas;
     struct timeline_launch l;
-    float v[SAMPLES_MAX];
-    int at[TIMELINE_GRAPHS], x, each;
+    int at[TIMELINE_GRAPHS];
 
     if (!timeline_newest(s, a->row, LEAST, &l)) {
         canvas_text(c, 1, area.y, area.w - 2, ROLE_DIM,
@@ -125,28 +147,11 @@ static void draw_inside(struct app *a, struct area area)
         return;
     }
     timeline_graphs(s, l.window, at);
-    x = 1 +
-        canvas_printf(c, 1, area.y, area.w - 2, ROLE_DIM, "inside %.1f us:", l.span->dur_ns / 1e3);
-    each = (area.w - x - 1) / TIMELINE_GRAPHS;
-    for (int g = 0; g < TIMELINE_GRAPHS; g++, x += each) {
-        if (at[g] < 0) continue;
-        const char *label = s->metrics[l.window->metric[at[g]]].label;
-        unsigned n = l.n < SAMPLES_MAX ? l.n : SAMPLES_MAX;
-        int from = x + 1 + canvas_text(c, x + 1, area.y, each, ROLE_TEXT, label) + 1;
-        int w = x + each - from - NUMBER_W;
-        float most = 0;
-        if (w < 3) continue;
-        /* More samples than columns: each column is the mean of those in it. */
-        unsigned columns = n < (unsigned)w ? n : (unsigned)w;
-        for (unsigned i = 0; i < columns; i++) {
-            uint64_t step = l.span->dur_ns / columns, t = l.span->t_ns + i * step;
-            v[i] = (float)timeline_mean(l.window, at[g], t, t + step);
-            if (v[i] > most) most = v[i];
-        }
-        canvas_spark(c, from, area.y, w, v, columns, ROLE_BAR);
-        canvas_printf(c, from + (int)columns + 1, area.y, NUMBER_W - 1, ROLE_DIM, "%.3g",
-                      (double)most);
-    }
+    int x = 1 + canvas_printf(c, 1, area.y, area.w - 2, ROLE_DIM,
+                              "inside %.1f us:", l.span->dur_ns / 1e3);
+    int each = (area.w - x - 1) / TIMELINE_GRAPHS;
+    for (int g = 0; g < TIMELINE_GRAPHS; g++, x += each)
+        if (at[g] >= 0) draw_inside_graph(a, &l, at[g], (struct area){x + 1, area.y, each - 1, 1});
 }
 
 /* The lines between head and tables, as far as there is room for them; returns how many. */

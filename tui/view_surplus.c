@@ -154,13 +154,7 @@ static void surplus_draw(struct app *a, void *data, struct area area)
         pane_draw(surplus_pane(v), &a->canvas, area, true);
         return;
     }
-    struct area top = area;
-    top.h = (int)v->classes.table.nrows + 2;
-    if (top.h > area.h / 2) top.h = area.h / 2;
-    pane_draw(&v->classes, &a->canvas, top, !v->by_opcode);
-    area.y += top.h;
-    area.h -= top.h;
-    pane_draw(&v->opcodes, &a->canvas, area, v->by_opcode);
+    pane_draw_both(&v->classes, &v->opcodes, &a->canvas, area, v->by_opcode);
 }
 
 static bool surplus_request(struct app *a, void *data, enum request r)
