@@ -126,7 +126,7 @@ void expect_hold(const struct expect_set *s, const struct expect_rule *r, const 
         bool yes = holds(r->op, out->left, out->right);
         out->state = yes ? EXPECT_REOPENED : EXPECT_CLOSED;
         snprintf(out->text, sizeof out->text, "%s: is %" PRId64 "%s%s", r->text, out->left,
-                 yes ? ": " : ", so not yet: ", r->reopens);
+                 yes ? ": " : ", not met; once it is, ", r->reopens);
     } else if (holds(r->op, out->left, out->right)) {
         snprintf(out->text, sizeof out->text, "%s", r->text);
         if (r->op != OP_EQ)

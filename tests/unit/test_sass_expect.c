@@ -58,7 +58,7 @@ static void states(void **state)
         {"total == 59", EXPECT_HELD, "total == 59"},
         {"NOSUCH == 0", EXPECT_HELD, "NOSUCH == 0"},
         {"LDSM > 0 in hot -> r1 reopens", EXPECT_REOPENED, "LDSM > 0 in hot: is 1: r1 reopens"},
-        {"LDSM > 1 -> r1 reopens", EXPECT_CLOSED, "LDSM > 1: is 1, so not yet: r1 reopens"},
+        {"LDSM > 1 -> r1 reopens", EXPECT_CLOSED, "LDSM > 1: is 1, not met; once it is, r1 reopens"},
         {"exact total == 59", EXPECT_HELD, "total == 59"},
     };
     struct cubin c;
