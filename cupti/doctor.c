@@ -163,8 +163,11 @@ static void text_machine(const struct doctor *d, struct buf *out)
         buf_printf(out, "device    %s, sm_%d%d, %d SMs%s%s\n", d->device, d->cc_major, d->cc_minor,
                    d->sms, d->chip[0] ? ", chip " : "", d->chip);
     if (d->driver_version && d->driver_why[0]) buf_printf(out, "          %s\n", d->driver_why);
-    if (d->cupti_version) buf_printf(out, "CUPTI     %u, %s\n", d->cupti_version, d->cupti_path);
-    if (d->cupti_why[0]) buf_printf(out, "CUPTI     %s\n", d->cupti_why);
+    if (d->cupti_version)
+        buf_printf(out, "CUPTI     %u, %s%s%s\n", d->cupti_version, d->cupti_path,
+                   d->cupti_why[0] ? "; " : "", d->cupti_why);
+    else if (d->cupti_why[0])
+        buf_printf(out, "CUPTI     %s\n", d->cupti_why);
     buf_printf(out, "counters  %s\n",
                d->admin_only == 1   ? "restricted to administrators (RmProfilingAdminOnly: 1)"
                : d->admin_only == 0 ? "open to every user (RmProfilingAdminOnly: 0)"

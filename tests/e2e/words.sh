@@ -43,5 +43,11 @@ for ext in md json html csv perfetto sqlite; do
     check "and the help names .$ext" $?
 done
 
+[ "$("$sasstop" doctor | grep -c '^CUPTI ')" -le 1 ]
+check "the doctor has one line of CUPTI" $?
+sed -n '/^kernel nb_kd8/,/^```/p' docs/SASS.md | sed -n 's/^\(code [0-9a-f]* CUDA [0-9.]*\).*/\1/p' >"$dir/codes"
+[ -s "$dir/codes" ] && sed -n '/^kernel nb_kd8/,$p' kernels/q4k_gemm/nb.expect | grep -qFxf "$dir/codes"
+check "docs/SASS.md's example of a rule has the code that nb.expect has" $?
+
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
