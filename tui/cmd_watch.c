@@ -4,8 +4,9 @@
  * source.
  *
  * The build goes into a folder of its own, so that what runs elsewhere isn't touched; it can be
- * measured at once by `sasstop ab VARIANT:KD VARIANT:KD,cubins=THAT_FOLDER`. Headers of the folder
- * count as the variant's. One thread; ends by SIGINT.
+ * measured at once by `sasstop ab VARIANT:KD VARIANT:KD,cubins=THAT_FOLDER`. The folder goes with
+ * the watcher unless it was named (--keep). Headers of the folder count as the variant's. One
+ * thread; ends by SIGINT.
  */
 #include "tui/commands.h"
 
@@ -29,10 +30,10 @@ enum { ROWS_MAX = 16, SETTLE_MS = 60 };
 
 struct watch {
     struct lab_side side;
-    const char *arch, *family, *nvcc;
+    const char *arch, *family, *nvcc, *keep;
     bool once;
     char folder[160], source[320], rules[320], kernel[64];
-    char root[64]; /* of the builds */
+    char root[160]; /* of the builds; "" = none yet */
     char cubin[400];
     struct picked before;
     bool has_before;
@@ -57,13 +58,29 @@ static const char *find_nvcc(void)
 static enum status make_folder(struct watch *w)
 {
     char path[300];
-    snprintf(w->root, sizeof w->root, "/tmp/sasstop-watch-XXXXXX");
-    if (!mkdtemp(w->root)) return err_set(ERR_IO, "no folder in /tmp: %s", strerror(errno));
+    snprintf(w->root, sizeof w->root, "%s", w->keep ? w->keep : "/tmp/sasstop-watch-XXXXXX");
+    if (!w->keep && !mkdtemp(w->root)) {
+        w->root[0] = '\0';
+        return err_set(ERR_IO, "no folder in /tmp: %s", strerror(errno));
+    }
     snprintf(path, sizeof path, "mkdir -p '%s/sm_%.8s/%.32s'", w->root, w->arch, w->family);
     if (system(path) != 0) return err_set(ERR_IO, "no folder under %s", w->root);
     snprintf(w->cubin, sizeof w->cubin, "%s/sm_%.8s/%.32s/%.47s.cubin", w->root, w->arch, w->family,
              w->side.variant);
     return OK;
+}
+
+/* The folder that make_folder() made: one file, the folders above it up to the root. */
+static void drop_folder(const struct watch *w)
+{
+    char path[400];
+    if (w->keep || !w->root[0]) return;
+    unlink(w->cubin);
+    snprintf(path, sizeof path, "%s", w->cubin);
+    for (char *slash; strlen(path) > strlen(w->root) && (slash = strrchr(path, '/'));) {
+        *slash = '\0';
+        rmdir(path);
+    }
 }
 
 /* Runs the compiler; its words go through to the user. */
@@ -165,7 +182,7 @@ static bool build(struct watch *w)
     if (w->has_before) pick_free(&w->before);
     w->before = now;
     w->has_before = true;
-    if (w->builds++ == 0)
+    if (w->builds++ == 0 && (w->keep || !w->once)) /* there to be measured */
         printf("  measure it: sasstop ab %s %s,cubins=%s --hypothesis ... --claim ... --bar ...\n",
                w->side.text, w->side.text, w->root);
     fflush(stdout);
@@ -236,6 +253,7 @@ int cmd_watch(int argc, char **argv)
 {
     static const struct option longs[] = {{"arch", 1, NULL, 'a'},
                                           {"family", 1, NULL, 'f'},
+                                          {"keep", 1, NULL, 'k'},
                                           {"once", 0, NULL, 'o'},
                                           {NULL, 0, NULL, 0}};
     struct watch w = {.arch = "90a", .family = "q4k_gemm", .nvcc = find_nvcc()};
@@ -247,6 +265,8 @@ int cmd_watch(int argc, char **argv)
             w.arch = optarg;
         else if (c == 'f' && !strpbrk(optarg, "/'"))
             w.family = optarg;
+        else if (c == 'k' && *optarg && !strchr(optarg, '\'') && strlen(optarg) < sizeof w.root)
+            w.keep = optarg;
         else if (c == 'o')
             w.once = true;
         else
@@ -262,6 +282,7 @@ int cmd_watch(int argc, char **argv)
     if (st == OK) st = open_watch(&w);
     bool ok = st == OK && build(&w);
     if (st == OK && !w.once) st = watch_folder(&w);
+    drop_folder(&w);
     if (w.has_before) pick_free(&w.before);
     lab_side_close(&w.side);
     return st != OK ? command_fail(st) : w.once && !ok ? EXIT_FAILED : EXIT_OK;

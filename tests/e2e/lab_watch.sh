@@ -33,8 +33,13 @@ cd "$dir" || exit 1
 src=kernels/q4k_gemm/nb.cu
 echo "kernel" >$src
 
+builds() { find /tmp -maxdepth 1 -name 'sasstop-watch-*' -newer "$dir/nvcc" | wc -l; }
 "$program" watch nb:8 --once >once.txt 2>err
 check "one build" $?
+[ "$(builds)" -eq 0 ]; check "leaves no folder behind" $?
+"$program" watch nb:8 --once --keep "$dir/kept" >kept.txt 2>err && cmp -s "$cubins/sm_90a/q4k_gemm/nb.cubin" kept/sm_90a/q4k_gemm/nb.cubin
+check "unless it is named" $?
+grep -q "cubins=$dir/kept" kept.txt; check "then the line that measures it names it" $?
 grep -q 'identical bytes' once.txt; check "is held against the build before" $?
 grep -q 'rules: [0-9]* held' once.txt; check "and against the rules beside the source" $?
 echo "error" >$src
@@ -63,6 +68,7 @@ echo "kernel" >other && mv other $src
 until_line 'built in' 3; check "also when the editor renames" $?
 kill -INT "$pid"; wait "$pid"; rc=$?; pid=""
 [ $rc -eq 0 ]; check "Ctrl-C ends it" $?
+[ "$(builds)" -eq 0 ]; check "and its folder goes" $?
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
