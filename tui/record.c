@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define ENDING ".sasstop" /* of a recording's name */
+
 static bool defines(unsigned type)
 {
     switch (type) {
@@ -118,7 +120,7 @@ enum status record_start(struct app *a, const char *path)
     if (path)
         snprintf(a->record_path, sizeof a->record_path, "%s", path);
     else
-        free_name(a, ".sasstop");
+        free_name(a, ENDING);
     enum status st = recorder_open(a->record_path, &a->recorder);
     if (st != OK) {
         a->record_path[0] = 0; /* nothing is recorded there */
@@ -149,11 +151,13 @@ void record_stop(struct app *a)
         app_say(a, ROLE_GOOD, "recorded: %s", a->record_path);
 }
 
-/* The session's id as a part of a file name: a recording's is not trusted. */
+/* A session's id, or a recording's name without its ending, as a part of a file name: neither is
+ * trusted. */
 static void safe_id(const char *id, char *out, size_t size)
 {
-    size_t n = 0;
-    for (; *id && n + 1 < size; id++) {
+    size_t n = 0, len = strlen(id), end = strlen(ENDING);
+    if (len > end && !strcmp(id + len - end, ENDING)) len -= end;
+    for (const char *stop = id + len; id < stop && n + 1 < size; id++) {
         bool ok = (*id >= '0' && *id <= '9') || (*id >= 'a' && *id <= 'z') ||
                   (*id >= 'A' && *id <= 'Z') || *id == '-' || *id == '_';
         out[n++] = ok ? *id : '_';
@@ -167,7 +171,8 @@ void export_reports(struct app *a)
     char id[48], stem[120], path[140], text[200];
     int n = 1;
 
-    safe_id(s->hello.session[0] ? s->hello.session : a->id, id, sizeof id);
+    const char *name = a->feed->replay ? a->feed->label : s->hello.session;
+    safe_id(name[0] ? name : a->id, id, sizeof id);
     for (; n < 10000; n++) {
         bool taken = false;
         snprintf(stem, sizeof stem, "./sasstop-%s-%d", id, n);
