@@ -83,7 +83,6 @@ static enum status print_parts(struct sass_job *j, const struct options *o)
         if (st == OK) st = print_cubin(j, o);
         cubin_close(&cubin);
         all = complain(all, st);
-        if (st == ERR_UNAVAILABLE) break; /* the others are sealed as well */
     }
     if (all || j->shown) return all;
     if (!c->ncubins)
@@ -113,7 +112,12 @@ static enum status print_file(struct sass_job *j, struct options *o, const char 
     if (!asked)
         o->format =
             c.nparts > 1 && !o->kernel && !o->arch ? &sass_parts_format : &sass_census_format;
-    if (o->format->file) st = o->format->file(j);
+    if (c.vendor && !o->format->sealed_too)
+        st = complain(OK, err_set(ERR_UNAVAILABLE,
+                                  "%s: NVIDIA's licence forbids disassembling its libraries: "
+                                  "kernels and resources (--list) are all that is shown",
+                                  path));
+    if (st == OK && o->format->file) st = o->format->file(j);
     if (st == OK && !o->format->parts_only) st = print_parts(j, o);
     if (c.damage[0])
         st = complain(st, err_set(ERR_FORMAT, "%s: %s; what came before is shown", path, c.damage));

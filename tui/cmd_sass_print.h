@@ -33,6 +33,7 @@ struct sass_format {
     enum status (*kernel)(struct sass_job *j, const struct cubin_kernel *k);
     enum status (*end)(struct sass_job *j);
     bool parts_only; /* headers are enough: no cubin is opened */
+    bool sealed_too; /* no instruction is decoded: a vendor's library too */
 };
 
 extern const struct sass_format sass_census_format, sass_list_format, sass_code_format,

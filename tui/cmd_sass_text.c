@@ -238,7 +238,7 @@ static enum status code_kernel(struct sass_job *j, const struct cubin_kernel *k)
 
 const struct sass_format sass_census_format = {.name = "census", .kernel = census_kernel};
 const struct sass_format sass_list_format = {
-    .name = "list", .cubin = list_cubin, .kernel = list_kernel};
+    .name = "list", .cubin = list_cubin, .kernel = list_kernel, .sealed_too = true};
 const struct sass_format sass_code_format = {.name = "code", .kernel = code_kernel};
 const struct sass_format sass_parts_format = {
-    .name = "parts", .file = parts_file, .parts_only = true};
+    .name = "parts", .file = parts_file, .parts_only = true, .sealed_too = true};

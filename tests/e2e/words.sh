@@ -49,5 +49,27 @@ sed -n '/^kernel nb_kd8/,/^```/p' docs/SASS.md | sed -n 's/^\(code [0-9a-f]* CUD
 [ -s "$dir/codes" ] && sed -n '/^kernel nb_kd8/,$p' kernels/q4k_gemm/nb.expect | grep -qFxf "$dir/codes"
 check "docs/SASS.md's example of a rule has the code that nb.expect has" $?
 
+library=$(ls /usr/local/cuda/lib64/libcufft.so.[0-9]* 2>/dev/null | head -1)
+if [ -n "$library" ]; then
+    for how in --census --code --json --csv; do
+        refused 3 "^sasstop sass: $library: .*licence" "$sasstop" sass "$library" "$how"
+        check "$how of a vendor's library is refused under the file's name" $?
+    done
+    "$sasstop" sass "$library" --parts >/dev/null
+    check "its parts are shown" $?
+else
+    skipped=$((skipped + 5)) # no CUDA toolkit here
+fi
+root=$(pwd)
+mkdir "$dir/export"
+(cd "$dir/export" && case $sasstop in /*) ;; *) sasstop=$root/$sasstop ;; esac &&
+    printf 'key e\n' | "$sasstop" replay "$root/tests/fixtures/synthetic.sasstop" --script - --size 80x24 >/dev/null)
+[ -s "$dir/export/sasstop-synthetic-1.md" ]
+check "what a replay exports is named after its file" $?
+for litter in .sasstop-ledger.jsonl sasstop-synthetic-1.md; do
+    if git rev-parse --git-dir >/dev/null 2>&1; then git check-ignore -q "$litter"; fi
+    check "$litter isn't taken for a part of the project" $?
+done
+
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]
