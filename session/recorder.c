@@ -19,8 +19,9 @@
 #include "session/record_file.h"
 
 /* Level 3: a chunk of 64 KiB takes well under a millisecond, and the screen's loop is the caller.
- * A copy has all the time. */
-enum { LEVEL_LIVE = 3, LEVEL_COPY = 19 };
+ * A copy has more time, but as tight as it goes takes 1.5 s for each MB of the recording: a long
+ * one is packed so at its beginning alone. */
+enum { LEVEL_LIVE = 3, LEVEL_COPY = 19, LEVEL_LONG = 9, COPY_TIGHT = 4 << 20 };
 
 struct recorder {
     int fd;
@@ -59,6 +60,11 @@ static enum status stopped(const struct recorder *r)
                    r->failed > 0 ? strerror(r->failed) : "nothing was written");
 }
 
+static int level_of(const struct recorder *r)
+{
+    return !r->copy ? LEVEL_LIVE : r->written < COPY_TIGHT ? LEVEL_COPY : LEVEL_LONG;
+}
+
 static enum status flush_chunk(struct recorder *r)
 {
     if (r->raw.len == 0) return OK;
@@ -67,7 +73,7 @@ static enum status flush_chunk(struct recorder *r)
     if (!buf_reserve(&r->packed, CHUNK_HEAD + bound))
         return err_set(ERR_NOMEM, "out of memory for a chunk of the recording");
     size_t n = ZSTD_compressCCtx(r->zstd, r->packed.data + CHUNK_HEAD, bound, r->raw.data,
-                                 r->raw.len, r->copy ? LEVEL_COPY : LEVEL_LIVE);
+                                 r->raw.len, level_of(r));
     if (ZSTD_isError(n)) return err_set(ERR_FAILED, "%s: zstd: %s", r->path, ZSTD_getErrorName(n));
     buf_u32(&r->packed, CHUNK_MAGIC);
     buf_u32(&r->packed, (uint32_t)r->raw.len);
