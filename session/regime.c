@@ -114,7 +114,8 @@ static void put_decided(const struct regime_in *in, const struct part *parts,
     char *text = out->decided;
     size_t size = sizeof out->decided, at = 0;
 
-    put(text, size, &at, "%s", regime_name(out->kind));
+    put(text, size, &at, "%s%s", out->kind == REGIME_UNKNOWN ? "its limit is " : "",
+        regime_name(out->kind));
     if (out->kind == REGIME_UNKNOWN) {
         put(text, size, &at, ": %s has no figure", missing);
         for (int i = 0; i < PARTS; i++)

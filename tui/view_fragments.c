@@ -89,6 +89,9 @@ static void fragments_draw(struct app *a, void *data, struct area area)
         }
     int y = top + FRAGMENT_ROWS;
     draw_lane(c, v, area, y < end ? y : end - 1);
+    if (y + 1 < end)
+        canvas_text(c, 1, y + 1, area.w - 2, ROLE_DIM,
+                    "operands of mma.m16n8k32 (s8)  m: A, B or C  arrows: another lane");
 }
 
 static bool fragments_request(struct app *a, void *data, enum request r)

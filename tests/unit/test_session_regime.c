@@ -92,8 +92,9 @@ static void a_missing_figure_decides_nothing(void **state)
     in.issue = none();
     regime_of(&in, &r);
     assert_int_equal(r.kind, REGIME_UNKNOWN);
-    assert_string_equal(r.decided, "not known: issue has no figure, DRAM 6.0%, tensor 30%, "
-                                   "L1/shared 48%, L2 15%, ALU 35%, FMA 5.0%");
+    assert_string_equal(r.decided,
+                        "its limit is not known: issue has no figure, DRAM 6.0%, tensor 30%, "
+                        "L1/shared 48%, L2 15%, ALU 35%, FMA 5.0%");
     assert_int_equal(r.saving.state, VALUE_UNAVAILABLE);
     assert_non_null(strstr(r.payoff, "not known"));
     /* ... but another part at its limit is enough. */
@@ -123,7 +124,7 @@ static void a_missing_figure_decides_nothing(void **state)
                             .stall = none()};
     regime_of(&in, &r);
     assert_int_equal(r.kind, REGIME_UNKNOWN);
-    assert_string_equal(r.decided, "not known: issue has no figure");
+    assert_string_equal(r.decided, "its limit is not known: issue has no figure");
     assert_int_equal(r.rate.state, VALUE_UNAVAILABLE);
     assert_non_null(strstr(r.roofline, "not a matrix product"));
 }
