@@ -69,6 +69,17 @@ static void draw_lane(struct canvas *c, const struct fragments_view *v, struct a
     canvas_text(c, 1, y, area.w - 2, ROLE_TEXT, text);
 }
 
+/* On the line `y`; 0: there is none, so beside the heading where that leaves room. */
+static void draw_hint(struct canvas *c, struct area area, int y)
+{
+    static const char brief[] = "m: A, B, C";
+    if (y)
+        canvas_text(c, 1, y, area.w - 2, ROLE_DIM,
+                    "operands of mma.m16n8k32 (s8)  m: A, B or C  arrows: another lane");
+    else if (area.w >= LEFT + 1 + COLUMNS * CELL + (int)sizeof brief)
+        canvas_right(c, area.x, area.y + 1, area.w - 1, ROLE_DIM, brief);
+}
+
 static void fragments_draw(struct app *a, void *data, struct area area)
 {
     struct fragments_view *v = data;
@@ -89,9 +100,7 @@ static void fragments_draw(struct app *a, void *data, struct area area)
         }
     int y = top + FRAGMENT_ROWS;
     draw_lane(c, v, area, y < end ? y : end - 1);
-    if (y + 1 < end)
-        canvas_text(c, 1, y + 1, area.w - 2, ROLE_DIM,
-                    "operands of mma.m16n8k32 (s8)  m: A, B or C  arrows: another lane");
+    draw_hint(c, area, y + 1 < end ? y + 1 : 0);
 }
 
 static bool fragments_request(struct app *a, void *data, enum request r)
