@@ -403,6 +403,21 @@ static enum status want_sets(struct collect *c, const char *arg, char *text, siz
     return st;
 }
 
+/* A range pass; of one layer's products alone in the very next round, where somebody waits. */
+static enum status want_exact(struct collect *c, const char *arg, char *text, size_t size)
+{
+    static const char PRODUCTS[] = "products:";
+    bool quick = !strncmp(arg, PRODUCTS, sizeof PRODUCTS - 1);
+    enum status st = OK;
+    if (quick) arg += sizeof PRODUCTS - 1;
+    if (quick || *arg) st = want_sets(c, arg, text, size);
+    if (st != OK) return st;
+    c->quick |= quick;
+    if (quick) c->quick_ns = clock_mono_ns();
+    turns_request(c->turns, quick ? TURNS_WANT_NOW : TURNS_WANT_RANGE);
+    return OK;
+}
+
 /* Somebody waits for them: the next round is theirs, once nothing else is armed. */
 static enum status want_executed(struct collect *c, const char *arg)
 {
@@ -424,18 +439,8 @@ enum status collect_request(struct collect *c, const char *what, const char *arg
     bool again = exec && s->state.health == COUNTER_FAILED; /* it is on request alone */
     if (s->state.health != COUNTER_READY && !again)
         return err_set(ERR_UNAVAILABLE, "%s: %s", what, s->state.why);
-    bool quick = !pc && !strncmp(arg, "products:", 9);
     if (exec) return want_executed(c, arg);
-    if (!pc && *arg) {
-        enum status st = want_sets(c, quick ? arg + 9 : arg, text, size);
-        if (st != OK) return st;
-    }
-    if (quick) {
-        c->quick = true;
-        c->quick_ns = clock_mono_ns();
-        turns_request(c->turns, TURNS_WANT_NOW);
-        return OK;
-    }
-    turns_request(c->turns, pc ? TURNS_WANT_PC : TURNS_WANT_RANGE);
+    if (!pc) return want_exact(c, arg, text, size);
+    turns_request(c->turns, TURNS_WANT_PC);
     return OK;
 }

@@ -55,21 +55,31 @@ static void add_text(cJSON *o, const char *key, const char *text)
     free(copy);
 }
 
+enum { KEY_SIZE = 64 };
+
 /* A key that came from the stream. */
+static const char *clean(const char *name, char key[KEY_SIZE])
+{
+    snprintf(key, KEY_SIZE, "%s", name);
+    fmt_utf8(key);
+    return key;
+}
+
 static void add_count_of(cJSON *o, const char *name, uint64_t v)
 {
-    char key[64];
-    snprintf(key, sizeof key, "%s", name);
-    fmt_utf8(key);
-    add_u64(o, key, v);
+    char key[KEY_SIZE];
+    add_u64(o, clean(name, key), v);
+}
+
+static cJSON *add_object_of(cJSON *o, const char *name)
+{
+    char key[KEY_SIZE];
+    return cJSON_AddObjectToObject(o, clean(name, key));
 }
 
 static void add_figure(cJSON *o, const char *name, struct value v, bool whole)
 {
-    char key[64]; /* a metric's comes from the stream */
-    snprintf(key, sizeof key, "%s", name);
-    fmt_utf8(key);
-    cJSON *f = cJSON_AddObjectToObject(o, key);
+    cJSON *f = add_object_of(o, name);
     bool there = value_known(&v);
 
     if (there)
@@ -147,7 +157,6 @@ static void add_session(cJSON *root, const struct session *s)
     }
 }
 
-/* Every exact figure that came, by key: those of a set that was not counted are not there. */
 static void add_regime(cJSON *o, const struct session *s, const struct row *r)
 {
     struct regime g;
@@ -160,6 +169,7 @@ static void add_regime(cJSON *o, const struct session *s, const struct row *r)
     add_figure(o, "tenth_fewer_inst_saves_pct", g.saving, false);
 }
 
+/* Every exact figure that came, by key: those of a set that was not counted are not there. */
 static void add_exact(cJSON *o, const struct session *s, const struct row *r)
 {
     cJSON *list = cJSON_AddObjectToObject(o, "exact");
@@ -217,10 +227,8 @@ static void add_stalls(cJSON *o, const struct session *s, const struct row *r)
     for (uint32_t i = 0; ks && i < ks->nreasons; i++) total += (double)ks->reasons[i].samples;
     uint32_t n = total > UINT32_MAX ? UINT32_MAX : (uint32_t)total;
     for (uint32_t i = 0; ks && i < ks->nreasons && total > 0; i++) {
-        snprintf(name, sizeof name, "%s", ks->reasons[i].reason);
-        fmt_utf8(name);
         double part = (double)ks->reasons[i].samples / total;
-        add_figure(stalls, name, value_spread(part, -1, n, ks->source), false);
+        add_figure(stalls, ks->reasons[i].reason, value_spread(part, -1, n, ks->source), false);
     }
     add_figure(o, "top_stall_pct", row_top_stall(s, r, name, sizeof name), false);
 }
@@ -286,15 +294,6 @@ static void add_classes(cJSON *o, const struct kernel *k)
         }
         if (first) add_count_of(classes, k->items[i].cls, sum);
     }
-}
-
-/* A key that came from the stream. */
-static cJSON *add_object_of(cJSON *o, const char *name)
-{
-    char key[64];
-    snprintf(key, sizeof key, "%s", name);
-    fmt_utf8(key);
-    return cJSON_AddObjectToObject(o, key);
 }
 
 static void add_exec_sum(cJSON *list, const char *name, const struct executed *e,
