@@ -193,6 +193,9 @@ static void print_head(const struct ladder *l)
     const struct csv *a = &l->of[ABOUT];
     static const char *const words[] = {"device", "driver", "date", "version"};
     puts("# The ladder, measured\n");
+    puts("Every variant (*rung*) of the families that were tuned step by step (*r1*, *r2*, ...), "
+         "with what each step was said\nto bring (*the texts*) and what it brings *here*; words: "
+         "[GLOSSARY.md](GLOSSARY.md).\n");
     puts("Made by `sasstop ladder docs/measurements/ladder` from what `tests/gpu/ladder.sh` "
          "measured; a test holds that\nthis page says the same. Where and when:\n");
     puts("| what | |\n|---|---|");
