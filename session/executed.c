@@ -234,14 +234,15 @@ static double total(const struct surplus *x, const struct surplus_side *side)
 
 static const char *lacking(const struct surplus *x)
 {
-    return !x->a.e && !x->b.e ? "neither kernel has executed counts (E counts them)"
-           : !x->a.e          ? "this kernel has no executed counts (E counts them)"
-                     : "the reference has no executed counts (E counts them while it runs)";
+    return !x->a.e && !x->b.e ? "neither kernel has executed counts"
+           : !x->a.e          ? "this kernel has no executed counts"
+                              : "the reference has no executed counts";
 }
 
 void surplus_open(const struct session *s, uint32_t row, uint32_t other, bool by_class,
                   struct surplus *out)
 {
+    const char *hint = s->recorded ? "" : " (E counts them while it runs)";
     *out = (struct surplus){.by_class = by_class};
     side_of(s, row, &out->a);
     side_of(s, other, &out->b);
@@ -255,11 +256,11 @@ void surplus_open(const struct session *s, uint32_t row, uint32_t other, bool by
         out->basis = SURPLUS_EXECUTED;
     } else if (has_static(&out->a) && has_static(&out->b)) {
         out->basis = SURPLUS_STATIC;
-        snprintf(out->why, sizeof out->why, "%s", lacking(out));
+        snprintf(out->why, sizeof out->why, "%s%s", lacking(out), hint);
     } else {
         snprintf(out->why, sizeof out->why,
-                 "%s, and there is no hot loop with matrix instructions on both sides",
-                 lacking(out));
+                 "%s%s, and there is no hot loop with matrix instructions on both sides",
+                 lacking(out), hint);
     }
     out->sum_a = total(out, &out->a);
     out->sum_b = total(out, &out->b);

@@ -3,6 +3,7 @@
 #include "tui/app.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* "" for the live set alone, which every pass counts. */
 static const char *exact_set(const struct app *a)
@@ -37,6 +38,12 @@ void app_exact_now(struct app *a)
 /* The passes that it takes are the chip's: the engine says them when x is pressed. */
 void app_exact_set(struct app *a)
 {
+    if (a->feed->replay || !strcmp(app_session(a)->hello.backend, "cpu")) {
+        app_say(a, ROLE_WARN,
+                a->feed->replay ? "a recording can't be measured again"
+                                : "the CPU engine has no counters to choose from");
+        return;
+    }
     a->exact_set = (a->exact_set + 1) % METRIC_SETS;
     unsigned sets = METRIC_SET_LIVE | metric_sets_parse(metric_set_name(a->exact_set)), n = 0;
     for (size_t i = 0; i < metric_count(); i++)

@@ -98,15 +98,18 @@ static void draw_tabs(struct app *a, int y)
                       views[a->view]->name);
 }
 
+/* Of the first half minute: after that its row belongs to the view. */
 static bool draw_banner(struct app *a, int y)
 {
+    static const uint64_t SHOWN_NS = 30000000000ull;
     const struct session *s = app_session(a);
-    if (a->feed->replay || !s->started || strcmp(s->hello.backend, "cpu")) return false;
+    if (a->feed->replay || !s->started || strcmp(s->hello.backend, "cpu") || s->t_ns > SHOWN_NS)
+        return false;
     canvas_text(&a->canvas, 0, y, a->canvas.w, ROLE_WARN,
                 a->canvas.w < 100
-                    ? " CPU engine: no GPU counters. R opens the recorded H200 session."
+                    ? " CPU engine: no GPU counters. R opens recorded H200 sessions."
                     : " CPU engine: the rows are CPU operators and there are no GPU counters. "
-                      "R opens the recorded H200 session.");
+                      "R opens recorded H200 sessions.");
     return true;
 }
 

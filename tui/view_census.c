@@ -149,9 +149,9 @@ static int draw_head(struct app *a, struct area area, const struct kernel *k,
     int x = 3 + text_columns(k->def.name);
     if (k->has_census)
         canvas_printf(c, x, y, area.w - x - 1, ROLE_TEXT,
-                      "%u instructions%s, sm_%u, %u regs, spills %u B", k->census.total,
-                      k->census.unknown ? " (some unknown)" : "", k->census.arch, k->def.regs,
-                      k->def.spill);
+                      "%u instructions%s, SM %u.%u, %u regs, spills %u B", k->census.total,
+                      k->census.unknown ? " (some unknown)" : "", k->census.arch / 10,
+                      k->census.arch % 10, k->def.regs, k->def.spill);
     y++;
     if (other && other->has_census)
         canvas_printf(c, 1, y++, area.w - 2, ROLE_DIM, "beside %s: %u instructions (%+ld)%s",

@@ -73,7 +73,8 @@ static int draw_head(struct app *a, struct area area)
         n += snprintf(line + n, sizeof line - (size_t)n, "  %u threads  %u regs  smem %u+%u B",
                       k->def.threads, k->def.regs, k->def.smem_static, d->smem_dynamic);
         if (d->blocks_per_sm)
-            n += snprintf(line + n, sizeof line - (size_t)n, "  %u blocks/SM", d->blocks_per_sm);
+            n += snprintf(line + n, sizeof line - (size_t)n, "  %u block%s/SM", d->blocks_per_sm,
+                          d->blocks_per_sm == 1 ? "" : "s");
         if (k->def.spill)
             snprintf(line + n, sizeof line - (size_t)n, "  spills %u B", k->def.spill);
     }

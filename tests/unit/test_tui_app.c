@@ -144,6 +144,15 @@ static void test_a_recording_is_no_engine(void **state)
     assert_null(a->recorder);
     app_key(a, 'x');
     assert_non_null(strstr(a->message, "can't be measured"));
+    app_key(a, 'y');
+    assert_non_null(strstr(a->message, "can't be measured"));
+    app_show_view(a, VIEW_DETAIL);
+    app_seek(a, replay_duration(a->recorded.src));
+    app_seek(a, replay_duration(a->recorded.src) - 1000000);
+    app_draw(a); /* no key is named that would refuse */
+    assert_true(canvas_holds(&a->canvas, "in this recording"));
+    assert_false(canvas_holds(&a->canvas, "counts them)"));
+    assert_false(canvas_holds(&a->canvas, "c measures it"));
     assert_int_equal(app_command(a, "flip", "q4k_gemm", "nb", 8, false), ERR_UNAVAILABLE);
     app_key(a, 'q');
     assert_true(a->quit);
