@@ -112,11 +112,7 @@ static enum status print_file(struct sass_job *j, struct options *o, const char 
     if (!asked)
         o->format =
             c.nparts > 1 && !o->kernel && !o->arch ? &sass_parts_format : &sass_census_format;
-    if (c.vendor && !o->format->sealed_too)
-        st = complain(OK, err_set(ERR_UNAVAILABLE,
-                                  "%s: NVIDIA's licence forbids disassembling its libraries: "
-                                  "kernels and resources (--list) are all that is shown",
-                                  path));
+    if (c.vendor && !o->format->sealed_too) st = complain(OK, sass_sealed(path));
     if (st == OK && o->format->file) st = o->format->file(j);
     if (st == OK && !o->format->parts_only) st = print_parts(j, o);
     if (c.damage[0])

@@ -48,6 +48,9 @@ void sass_start_output(void);
  * control characters. */
 void sass_complain(const char *command);
 
+/* Sets and returns the error of a vendor's library that may not be disassembled. */
+enum status sass_sealed(const char *file);
+
 /* Printable ASCII only, at most 255 characters; the text lives until the next call. */
 const char *sass_safe(const char *s);
 /* The demangled name, made safe likewise, in a place of its own. */

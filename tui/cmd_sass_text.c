@@ -55,6 +55,15 @@ void sass_complain(const char *command)
     fputc('\n', stderr);
 }
 
+enum status sass_sealed(const char *file)
+{
+    return err_set(
+        ERR_UNAVAILABLE,
+        "%s: NVIDIA's licence forbids disassembling its libraries: kernels and resources "
+        "(sasstop sass --list) are all that is shown",
+        file);
+}
+
 void sass_start_output(void)
 {
     signal(SIGPIPE, SIG_DFL);

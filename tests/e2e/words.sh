@@ -55,10 +55,12 @@ if [ -n "$library" ]; then
         refused 3 "^sasstop sass: $library: .*licence" "$sasstop" sass "$library" "$how"
         check "$how of a vendor's library is refused under the file's name" $?
     done
+    refused 3 "^sasstop diff: $library: .*licence" "$sasstop" diff "$library" "$library"
+    check "so is diff" $?
     "$sasstop" sass "$library" --parts >/dev/null
     check "its parts are shown" $?
 else
-    skipped=$((skipped + 5)) # no CUDA toolkit here
+    skipped=$((skipped + 6)) # no CUDA toolkit here
 fi
 root=$(pwd)
 mkdir "$dir/export"
