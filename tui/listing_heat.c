@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Per cent of the samples from which an instruction's share is written out. */
+static const double HEAT_LEAST = 0.1;
+
 static const struct {
     char letter;
     const char *reason;
@@ -128,19 +131,27 @@ void heat_line(const struct listing_heat *h, char *out, size_t size)
                              : "no samples: PC sampling has not seen this kernel");
         return;
     }
+    /* Only letters that an instruction is drawn with: all of them would fill the line. */
+    for (uint32_t k = 0; k < MAX_REASONS; k++) told[k] = true;
     for (uint32_t i = 0; i < h->of->ninsns; i++) {
         const struct heat_insn *in = &h->of->insns[i];
+        uint64_t n;
+        const char *top = heat_top(h->of, i, &n);
         for (uint32_t k = 0; k < in->nreasons; k++) sum[in->reason[k]] += (double)in->by[k];
+        for (uint32_t k = 0; k < h->of->nreasons && heat_pct(h, i) >= HEAT_LEAST; k++)
+            if (!strcmp(h->of->reasons[k], top)) told[k] = false;
     }
     at = (size_t)snprintf(out, size, "by pc sampling%s, %llu samples",
                           strcmp(h->of->source, "pc") ? " (synthetic)" : "",
                           (unsigned long long)h->of->samples);
     if (h->hot_by_samples && at < size)
         at += (size_t)snprintf(out + at, size - at, ", %.0f %% in the hot loop", h->hot_pct);
-    for (int i; (i = next_reason(sum, h->of->nreasons, told)) >= 0 && at < size;) {
+    const char *before = ";";
+    for (int i; (i = next_reason(sum, h->of->nreasons, told)) >= 0 && at < size; before = "") {
         const char *reason = h->of->reasons[i];
         told[i] = true;
-        at += (size_t)snprintf(out + at, size - at, "  %c %s", heat_letter(reason), reason);
+        at +=
+            (size_t)snprintf(out + at, size - at, "%s %c=%s", before, heat_letter(reason), reason);
     }
 }
 
@@ -166,7 +177,7 @@ void heat_draw(struct canvas *c, int x, int y, int w, const struct listing_heat 
     uint64_t n;
     double pct = heat_pct(h, i);
     if (isnan(pct)) return;
-    if (pct < 0.1) {
+    if (pct < HEAT_LEAST) {
         canvas_text(c, x + 4, y, w - 4, ROLE_DIM, ".");
         return;
     }

@@ -78,6 +78,8 @@ static void draw_words(struct app *app, const struct diff_view *v, struct area a
     canvas_wrap(&app->canvas, (struct area){1, area.y, area.w - 2, area.h}, ROLE_DIM, text);
 }
 
+enum { LEGEND_FROM_H = 14 }; /* rows from which the marks are explained */
+
 static int draw_head(struct app *app, const struct diff_view *v, struct area area)
 {
     static const enum role roles[] = {ROLE_WARN, ROLE_GOOD, ROLE_TEXT, ROLE_ACCENT};
@@ -98,6 +100,10 @@ static int draw_head(struct app *app, const struct diff_view *v, struct area are
                   "operands; -%u +%u",
                   a->total, b->total, a->regs, b->regs, d->n[DIFF_SAME], d->n[DIFF_CONTROL],
                   d->n[DIFF_OPERANDS], d->n[DIFF_ONLY_A], d->n[DIFF_ONLY_B]);
+    if (!v->by_opcode && area.h >= LEGEND_FROM_H)
+        canvas_text(
+            c, 1, y++, area.w - 2, ROLE_DIM,
+            "~ other scheduling  . other operands  < on the left only  > on the right only");
     return y - area.y;
 }
 

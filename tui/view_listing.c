@@ -204,7 +204,8 @@ static int draw_head(struct app *a, const struct listing_view *v, struct area ar
     int used = 1;
     if (area.h >= SAMPLES_FROM_H) {
         heat_line(&v->heat, text, sizeof text);
-        canvas_text(c, 1, area.y + used++, area.w - 2, v->heat.of ? ROLE_TEXT : ROLE_DIM, text);
+        used += canvas_wrap(c, (struct area){1, area.y + used, area.w - 2, area.h / 6},
+                            v->heat.of ? ROLE_TEXT : ROLE_DIM, text);
         exec_line(&v->exec, text, sizeof text);
         if (v->exec.of) canvas_text(c, 1, area.y + used++, area.w - 2, ROLE_TEXT, text);
     }
