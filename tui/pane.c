@@ -130,8 +130,9 @@ static int fill_texts(const struct pane *p, struct layout *l, int slack)
     return slack;
 }
 
-/* Gives the width that is left to texts that would be cut; to the flexible column, but not so much
- * that figures stand far from their name; to a text in the last column; to the gaps. */
+/* Gives the width that is left to texts that would be cut; to the flexible column, but no more than
+ * its texts need when figures would stand far from their name; to a text in the last column; to the
+ * gaps. */
 static void spread_slack(const struct pane *p, int w, uint32_t flex, struct layout *l)
 {
     const struct column *col = p->def->columns;
@@ -146,7 +147,8 @@ static void spread_slack(const struct pane *p, int w, uint32_t flex, struct layo
     l->gap = 1;
     slack = fill_texts(p, l, slack);
     if (flex != TABLE_NONE) {
-        int room = col[flex].width + FLEX_MAX - l->width[flex];
+        int need = text_need(p, flex), most = col[flex].width + FLEX_MAX;
+        int room = (need > most ? need : most) - l->width[flex];
         int more = flex == last || slack < room ? slack : room > 0 ? room : 0;
         l->width[flex] += more;
         if (l->width[flex] < 4) l->width[flex] = 4;
