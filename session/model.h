@@ -333,6 +333,8 @@ bool session_same_work(const struct session *s, const struct row *x, const struc
 /* The row that does the same in the newest generation before `than` that ran another kernel;
  * UINT32_MAX when there is none. */
 uint32_t session_counterpart(const struct session *s, const struct row *r, uint32_t than);
+/* A model whose weights are made up (synth:NAME): its text means nothing. */
+bool session_random_weights(const struct session *s);
 /* Index of the row that took most time in the generation, of the family that it flipped;
  * UINT32_MAX = none of it ran. */
 uint32_t session_costliest(const struct session *s, const struct generation *g);

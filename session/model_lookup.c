@@ -104,6 +104,11 @@ uint32_t session_counterpart(const struct session *s, const struct row *r, uint3
     return best;
 }
 
+bool session_random_weights(const struct session *s)
+{
+    return !strncmp(s->model.name, "synth:", 6) || !strncmp(s->model.name, "synthetic ", 10);
+}
+
 uint32_t session_costliest(const struct session *s, const struct generation *g)
 {
     uint32_t best = UINT32_MAX;

@@ -225,7 +225,10 @@ static void draw_tail(struct app *a, struct area area)
     flat[n] = 0;
     for (size_t i = 0; i < n; i++)
         if (flat[i] == '\n') flat[i] = ' ';
-    canvas_tail(&a->canvas, (struct area){1, area.y, area.w - 2, area.h}, ROLE_DIM, flat);
+    int x = 1;
+    if (session_random_weights(s))
+        x += 1 + canvas_text(&a->canvas, 1, area.y, area.w - 2, ROLE_HEAD, "text (random weights)");
+    canvas_tail(&a->canvas, (struct area){x, area.y, area.w - x - 1, area.h}, ROLE_DIM, flat);
 }
 
 static void overview_draw(struct app *a, void *data, struct area area)

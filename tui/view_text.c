@@ -7,11 +7,13 @@ static void text_draw(struct app *a, void *data, struct area area)
 {
     const struct session *s = app_session(a);
     struct canvas *c = &a->canvas;
-    char title[80] = "generated text";
+    char title[120];
     (void)data;
 
+    int n = snprintf(title, sizeof title, "generated text%s",
+                     session_random_weights(s) ? " (random weights)" : "");
     if (s->text_len && s->last_gap >= 0)
-        snprintf(title, sizeof title, "generated text: position %u, token %u, top-2 gap %.3f",
+        snprintf(title + n, sizeof title - (size_t)n, ": position %u, token %u, top-2 gap %.3f",
                  s->last_pos, s->last_token, s->last_gap);
     canvas_rule(c, area.x, area.y, area.w, title);
     struct area in = {area.x + 1, area.y + 1, area.w - 2, area.h - 1};
