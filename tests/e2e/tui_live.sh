@@ -6,7 +6,7 @@
 start 100x30 "'$bin' run --model synth:tiny --backend cpu"
 wait_for "wall clock" || done_here
 wait_for "prefill tok/s"
-wait_for "R opens the recorded"
+wait_for "R opens recorded"
 wait_for " n " # a timed round's figure
 keys r
 wait_for "recording to"
