@@ -106,7 +106,7 @@ static bool draw_banner(struct app *a, int y)
     if (a->feed->replay || !s->started || strcmp(s->hello.backend, "cpu") || s->t_ns > SHOWN_NS)
         return false;
     canvas_text(&a->canvas, 0, y, a->canvas.w, ROLE_WARN,
-                a->canvas.w < 100
+                a->canvas.w < 110
                     ? " CPU engine: no GPU counters. R opens recorded H200 sessions."
                     : " CPU engine: the rows are CPU operators and there are no GPU counters. "
                       "R opens recorded H200 sessions.");
