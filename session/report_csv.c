@@ -35,9 +35,10 @@ static void number(struct buf *out, bool known, double v, char after)
     field(out, text, after);
 }
 
-static void put_cell(struct buf *out, const struct table *t, const char *focus, uint32_t row,
+static void put_cell(void *ctx, const struct table *t, const char *focus, uint32_t row,
                      uint32_t col)
 {
+    struct buf *out = ctx;
     const struct column *k = &t->def->columns[col];
     char text[40];
     struct cell c;
@@ -62,51 +63,18 @@ static void put_cell(struct buf *out, const struct table *t, const char *focus, 
     field(out, v->why ? v->why : "", '\n');
 }
 
-static enum status put_table(const struct session *s, struct buf *out, const char *id,
-                             const struct table_query *q, const char *focus)
+static enum status put_experiments(const struct session *s, const struct cell_sink *to)
 {
-    struct table t = {0};
-    enum status st = table_build(&t, s, table_find(id), q);
-    for (uint32_t i = 0; st == OK && i < t.nrows; i++)
-        for (uint32_t c = 0; c < t.def->ncolumns; c++) put_cell(out, &t, focus, i, c);
-    table_free(&t);
-    return st;
-}
-
-/* Of each row that has executed counts. */
-static enum status put_executed(const struct session *s, struct buf *out)
-{
-    static const char *const parts[] = {"executed_classes", "executed", "surplus",
-                                        "surplus_opcodes"};
-    enum status st = OK;
-    for (uint32_t i = 0; st == OK && i < s->nexecuted; i++) {
-        struct table_query q = {
-            .kernel = TABLE_NONE, .row = s->executed[i].row, .other = TABLE_NONE};
-        char focus[160];
-        row_title(s, &s->rows[s->executed[i].row], focus, sizeof focus);
-        for (unsigned k = 0; st == OK && k < sizeof parts / sizeof *parts; k++)
-            st = put_table(s, out, parts[k], &q, focus);
-    }
-    return st;
-}
-
-static enum status put_focused(const struct session *s, struct buf *out)
-{
-    static const char *const of_experiments[] = {"gates", "mechanism", "pairs"};
+    static const char *const parts[] = {"gates", "mechanism", "pairs"};
     enum status st = OK;
     for (uint32_t i = 0; st == OK && i < s->nexperiments; i++)
-        for (unsigned k = 0; st == OK && k < 3; k++) {
+        for (unsigned k = 0; st == OK && k < sizeof parts / sizeof *parts; k++) {
             struct table_query q = {.kernel = TABLE_NONE, .row = i, .other = TABLE_NONE};
             char focus[32];
             snprintf(focus, sizeof focus, "experiment %u", s->experiments[i].def.experiment);
-            st = put_table(s, out, of_experiments[k], &q, focus);
+            st = report_cells(s, parts[k], &q, focus, to);
         }
-    for (uint32_t i = 0; st == OK && i < s->nkernels; i++) {
-        struct table_query q = {.kernel = i, .row = TABLE_NONE, .other = TABLE_NONE};
-        if (s->kernels[i].has_census) st = put_table(s, out, "census", &q, s->kernels[i].def.name);
-        if (st == OK && s->nstalls) st = put_table(s, out, "stalls", &q, s->kernels[i].def.name);
-    }
-    return st == OK ? put_executed(s, out) : st;
+    return st;
 }
 
 static enum status write_csv(const struct session *s, struct buf *out)
@@ -118,6 +86,7 @@ static enum status write_csv(const struct session *s, struct buf *out)
                                     {"driver", s->hello.driver},   {"toolkit", s->hello.toolkit},
                                     {"commit", s->hello.commit},   {"command", s->hello.command},
                                     {"model", s->model.name},      {"workload", s->model.workload}};
+    const struct cell_sink to = {put_cell, out};
     enum status st = OK;
     buf_printf(out, "table,focus,row,column,value,unit,state,source,spread,n,why\r\n");
     for (unsigned i = 0; i < sizeof about / sizeof *about; i++) {
@@ -126,8 +95,9 @@ static enum status write_csv(const struct session *s, struct buf *out)
         buf_printf(out, ",ok,,,,\r\n");
     }
     for (unsigned i = 0; st == OK && i < sizeof plain / sizeof *plain; i++)
-        st = put_table(s, out, plain[i], NULL, "");
-    if (st == OK) st = put_focused(s, out);
+        st = report_cells(s, plain[i], NULL, "", &to);
+    if (st == OK) st = put_experiments(s, &to);
+    if (st == OK) st = report_kernel_cells(s, &to);
     if (st == OK && out->failed) st = err_set(ERR_NOMEM, "out of memory for the report");
     return st;
 }

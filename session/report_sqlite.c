@@ -95,9 +95,10 @@ static void put_about(struct db *d, const struct session *s)
     }
 }
 
-static void put_cell(struct db *d, const struct table *t, const char *focus, uint32_t row,
+static void put_cell(void *ctx, const struct table *t, const char *focus, uint32_t row,
                      uint32_t col)
 {
+    struct db *d = ctx;
     const struct column *k = &t->def->columns[col];
     struct cell c;
     table_cell(t, row, col, &c);
@@ -118,48 +119,16 @@ static void put_cell(struct db *d, const struct table *t, const char *focus, uin
     step(d);
 }
 
-static enum status put_table(struct db *d, const struct session *s, const char *id,
-                             const struct table_query *q, const char *focus)
-{
-    struct table t = {0};
-    enum status st = table_build(&t, s, table_find(id), q);
-    for (uint32_t i = 0; st == OK && i < t.nrows; i++)
-        for (uint32_t c = 0; c < t.def->ncolumns; c++) put_cell(d, &t, focus, i, c);
-    table_free(&t);
-    return st;
-}
-
-/* Of each row that has executed counts. */
-static enum status put_executed(struct db *d, const struct session *s)
-{
-    static const char *const parts[] = {"executed_classes", "executed", "surplus",
-                                        "surplus_opcodes"};
-    enum status st = OK;
-    for (uint32_t i = 0; st == OK && i < s->nexecuted; i++) {
-        struct table_query q = {
-            .kernel = TABLE_NONE, .row = s->executed[i].row, .other = TABLE_NONE};
-        char focus[160];
-        row_title(s, &s->rows[s->executed[i].row], focus, sizeof focus);
-        for (unsigned k = 0; st == OK && k < sizeof parts / sizeof *parts; k++)
-            st = put_table(d, s, parts[k], &q, focus);
-    }
-    return st;
-}
-
 static enum status put_figures(struct db *d, const struct session *s)
 {
     static const char *const plain[] = {"generations", "rows",  "sources", "variants", "parity",
                                         "events",      "drops", "costs",   "regime",   "ceilings"};
+    const struct cell_sink to = {put_cell, d};
     enum status st = OK;
     prepare(d, "INSERT INTO figures VALUES(?,?,?,?,?,?,?,?,?,?,?,?)");
     for (unsigned i = 0; st == OK && i < sizeof plain / sizeof *plain; i++)
-        st = put_table(d, s, plain[i], NULL, "");
-    for (uint32_t i = 0; st == OK && i < s->nkernels; i++) {
-        struct table_query q = {.kernel = i, .row = TABLE_NONE, .other = TABLE_NONE};
-        if (s->kernels[i].has_census) st = put_table(d, s, "census", &q, s->kernels[i].def.name);
-        if (st == OK && s->nstalls) st = put_table(d, s, "stalls", &q, s->kernels[i].def.name);
-    }
-    return st == OK ? put_executed(d, s) : st;
+        st = report_cells(s, plain[i], NULL, "", &to);
+    return st == OK ? report_kernel_cells(s, &to) : st;
 }
 
 static void put_experiments(struct db *d, const struct session *s)
