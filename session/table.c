@@ -77,6 +77,16 @@ void cell_count(struct cell *c, uint64_t n)
     c->value = value_ok((double)n, NULL);
 }
 
+void cell_top_stall(struct cell *c, const struct session *s, const struct row *r)
+{
+    char name[40];
+    struct value v = row_top_stall(s, r, name, sizeof name);
+    if (name[0])
+        cell_text(c, "%s %.0f%%", name, v.v);
+    else
+        cell_value(c, v);
+}
+
 void cell_shape(struct cell *c, const struct msg_row_def *r)
 {
     if (r->k)

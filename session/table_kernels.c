@@ -128,12 +128,7 @@ static void get_inst(const struct table_ctx *x, uint32_t i, struct cell *c)
 
 static void get_stall(const struct table_ctx *x, uint32_t i, struct cell *c)
 {
-    char name[40];
-    struct value v = row_top_stall(x->session, row_at(x, i), name, sizeof name);
-    if (name[0])
-        cell_text(c, "%s %.0f%%", name, v.v);
-    else
-        cell_value(c, v);
+    cell_top_stall(c, x->session, row_at(x, i));
 }
 
 /* "kernels" leaves the first out: it shows one generation. */

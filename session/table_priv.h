@@ -10,6 +10,8 @@ void cell_text(struct cell *c, const char *fmt, ...) __attribute__((format(print
 void cell_value(struct cell *c, struct value v); /* dims what is not there, marks faults */
 void cell_count(struct cell *c, uint64_t n);     /* an exact number, always there */
 
+/* "reason 34%" of the row's samples, or why there are none. */
+void cell_top_stall(struct cell *c, const struct session *s, const struct row *r);
 void cell_shape(struct cell *c, const struct msg_row_def *r); /* "m x n x k", or "m x n" */
 
 extern const struct table_def table_kernels, table_rows, table_detail;

@@ -33,6 +33,14 @@ const struct kernel *app_kernel(const struct app *a)
     return r && r->def.kernel < s->nkernels ? &s->kernels[r->def.kernel] : NULL;
 }
 
+const struct kernel *app_kernel_before(const struct app *a)
+{
+    const struct session *s = app_session(a);
+    const struct row *r = app_row(a);
+    uint32_t i = r ? session_counterpart(s, r, r->def.generation) : TABLE_NONE;
+    return i == TABLE_NONE ? NULL : &s->kernels[s->rows[i].def.kernel];
+}
+
 void app_say(struct app *a, enum role role, const char *fmt, ...)
 {
     va_list ap;

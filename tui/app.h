@@ -99,6 +99,8 @@ const struct session *app_session(const struct app *a);
 /* The selected row, NULL when there is none, and its kernel. */
 const struct row *app_row(const struct app *a);
 const struct kernel *app_kernel(const struct app *a);
+/* The one that did the same work before the last flip; NULL when there is none. */
+const struct kernel *app_kernel_before(const struct app *a);
 /* Moves the selection into the newest generation; called before each draw. */
 void app_follow_row(struct app *a);
 /* Selects a row by hand: one of an older generation stays until the next flip. */

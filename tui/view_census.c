@@ -53,21 +53,13 @@ static struct pane *census_pane(void *data)
     return m == EXECUTED_OPCODES ? &v->executed : m == EXECUTED_CLASSES ? &v->classes : &v->opcodes;
 }
 
-static const struct kernel *other_kernel(struct app *a)
-{
-    const struct session *s = app_session(a);
-    const struct row *r = app_row(a);
-    uint32_t i = r ? session_counterpart(s, r, r->def.generation) : TABLE_NONE;
-    return i == TABLE_NONE ? NULL : &s->kernels[s->rows[i].def.kernel];
-}
-
 static void census_update(struct app *a, void *data)
 {
     struct census_view *v = data;
     struct pane *p = &v->opcodes;
     const struct session *s = app_session(a);
     const struct row *r = app_row(a);
-    const struct kernel *other = other_kernel(a);
+    const struct kernel *other = app_kernel_before(a);
 
     p->query.kernel = r ? r->def.kernel : TABLE_NONE;
     p->query.other = other && other->has_census ? (uint32_t)(other - s->kernels) : TABLE_NONE;
@@ -185,7 +177,7 @@ static void draw_executed(struct app *a, struct census_view *v, struct area area
 static void census_draw(struct app *a, void *data, struct area area)
 {
     struct census_view *v = data;
-    const struct kernel *k = app_kernel(a), *other = other_kernel(a);
+    const struct kernel *k = app_kernel(a), *other = app_kernel_before(a);
 
     if (!k) {
         canvas_text(&a->canvas, 1, area.y, area.w - 2, ROLE_DIM, "no kernel has run yet");

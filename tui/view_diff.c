@@ -40,18 +40,10 @@ static void diff_done(void *data)
     code_free(&v->b);
 }
 
-static const struct kernel *kernel_before(struct app *a)
-{
-    const struct session *s = app_session(a);
-    const struct row *r = app_row(a);
-    uint32_t i = r ? session_counterpart(s, r, r->def.generation) : TABLE_NONE;
-    return i == TABLE_NONE ? NULL : &s->kernels[s->rows[i].def.kernel];
-}
-
 static void diff_update(struct app *app, void *data)
 {
     struct diff_view *v = data;
-    const struct kernel *b = app_kernel(app), *a = kernel_before(app);
+    const struct kernel *b = app_kernel(app), *a = app_kernel_before(app);
     if (!a || !b) return;
     code_load(&v->a, app_session(app), a);
     code_load(&v->b, app_session(app), b);
@@ -70,7 +62,7 @@ static void draw_words(struct app *app, const struct diff_view *v, struct area a
     const struct kernel *k = app_kernel(app);
     const char *text =
         !k ? "no kernel has run yet"
-        : !kernel_before(app)
+        : !app_kernel_before(app)
             ? "nothing to compare with yet: a flip (v, k) puts the kernel before beside it"
         : !v->b.ok ? v->b.why
         : !v->a.ok ? v->a.why
@@ -181,7 +173,7 @@ static uint32_t count(const struct diff_view *v)
 static void diff_draw(struct app *app, void *data, struct area area)
 {
     struct diff_view *v = data;
-    if (!app_kernel(app) || !kernel_before(app) || !v->made) {
+    if (!app_kernel(app) || !app_kernel_before(app) || !v->made) {
         draw_words(app, v, area);
         return;
     }
