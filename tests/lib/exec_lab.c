@@ -51,18 +51,10 @@ void exec_row(struct session *s, uint32_t number, uint32_t of_kernel, uint32_t g
 
 struct session *exec_start(void)
 {
-    struct session *s = calloc(1, sizeof *s);
-    assert_non_null(s);
-    lab_start(s);
+    struct session *s = lab_new();
     exec_kernel(s, 2, "nb_kd8", 77);
     exec_row(s, 1, 2, 1, 64, 1000);
     return s;
-}
-
-void exec_stop(struct session *s)
-{
-    session_free(s);
-    free(s);
 }
 
 void exec_put_keys(struct buf *b)

@@ -17,8 +17,7 @@ extern const struct exec_key exec_keys[EXEC_KEYS];
  * half of the threads pass; FADD was not counted. 60 in all. */
 extern const struct exec_item exec_some[EXEC_SOME];
 
-struct session *exec_start(void);
-void exec_stop(struct session *s);
+struct session *exec_start(void); /* for lab_end() */
 void exec_kernel(struct session *s, uint32_t number, const char *name, uint64_t code_hash);
 /* Of 2 blocks of 64 threads. */
 void exec_row(struct session *s, uint32_t number, uint32_t of_kernel, uint32_t generation,

@@ -3,6 +3,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#include "session/record.h"
 
 static void must(enum status st, const char *what)
 {
@@ -145,4 +148,64 @@ void lab_window_end(struct session *s, uint32_t window, bool overflow, bool offs
     struct msg_window_end m = {
         .window = window, .overflow = overflow, .offset_ok = offset_ok, .offset_ns = offset_ns};
     lab_apply(s, FRAME_WINDOW_END, &m);
+}
+
+struct session *lab_new(void)
+{
+    struct session *s = calloc(1, sizeof *s);
+    if (!s) abort();
+    lab_start(s);
+    return s;
+}
+
+struct session *lab_new_sampled(uint16_t metric)
+{
+    struct session *s = lab_new();
+    lab_kernel(s, 2, "gemv");
+    lab_row(s, 1, 1, 1);
+    lab_row(s, 2, 2, 1);
+    lab_metric(s, metric, "sm_pct", "pm");
+    lab_source(s, "pm", "ok", "");
+    return s;
+}
+
+void lab_end(struct session *s)
+{
+    session_free(s);
+    free(s);
+}
+
+static void record(const char *path, const struct lab_frame *frames, unsigned n)
+{
+    struct recorder *rec;
+    must(recorder_open(path, &rec), "record");
+    for (unsigned i = 0; i < n; i++) {
+        struct buf b = {0};
+        must(proto_encode(&b, frames[i].type, frames[i].t_ns, frames[i].msg), "encode");
+        must(recorder_add(rec, b.data, b.len, frames[i].t_ns), "add");
+        buf_free(&b);
+    }
+    must(recorder_close(rec), "close");
+}
+
+struct session *lab_after_cut(const struct lab_frame *frames, unsigned n, uint64_t from_ns,
+                              uint64_t to_ns)
+{
+    char dir[] = "/tmp/lab_XXXXXX", whole[64], cut[64];
+    struct session *s = calloc(1, sizeof *s);
+    struct reader *r;
+    struct frame f;
+    if (!s || !mkdtemp(dir)) abort();
+    snprintf(whole, sizeof whole, "%s/whole.sasstop", dir);
+    snprintf(cut, sizeof cut, "%s/cut.sasstop", dir);
+    record(whole, frames, n);
+    must(record_cut(whole, cut, from_ns, to_ns), "cut");
+    must(session_init(s), "init");
+    must(reader_open(cut, &r), "open");
+    while (reader_next(r, &f) == OK) must(session_apply(s, &f), "apply");
+    reader_close(r);
+    unlink(whole);
+    unlink(cut);
+    rmdir(dir);
+    return s;
 }

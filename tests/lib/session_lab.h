@@ -19,6 +19,21 @@ void lab_source(struct session *s, const char *name, const char *state, const ch
 void lab_span_agg(struct session *s, uint32_t row, const char *source, uint32_t calls, uint64_t us);
 void lab_round(struct session *s, uint32_t generation, uint8_t counted, double tok_s);
 
+/* An allocated session after lab_start(); the second has kernel 2, rows 1 and 2 on the two kernels,
+ * and a metric that a live "pm" samples. lab_end() frees any allocated session. */
+struct session *lab_new(void);
+struct session *lab_new_sampled(uint16_t metric);
+void lab_end(struct session *s);
+
+/* Records the frames, cuts [from_ns, to_ns] out, folds the cut into an allocated session. */
+struct lab_frame {
+    enum frame_type type;
+    uint64_t t_ns;
+    const void *msg;
+};
+struct session *lab_after_cut(const struct lab_frame *frames, unsigned n, uint64_t from_ns,
+                              uint64_t to_ns);
+
 /* A window of one metric, in ns; begin, any number of the two, end. */
 void lab_window_begin(struct session *s, uint32_t window, uint16_t metric, uint32_t period_ns);
 void lab_spans(struct session *s, uint32_t window, const struct span_item *spans, unsigned n);

@@ -83,7 +83,7 @@ static void sums_are_of_the_items(void **state)
     assert_int_equal(e->ninsns, 1);
     assert_int_equal(s->exec_insns, 1);
     assert_int_equal(s->garbled_frames + s->overflowed, 0);
-    exec_stop(s);
+    lab_end(s);
 }
 
 static void figures_and_words(void **state)
@@ -118,7 +118,7 @@ static void figures_and_words(void **state)
     e = session_executed(s, 0);
     assert_int_equal(exec_threads(e, &e->of_key[0]).state, VALUE_UNAVAILABLE);
     assert_int_equal(exec_pred(e, &e->of_key[0]).state, VALUE_UNAVAILABLE);
-    exec_stop(s);
+    lab_end(s);
 }
 
 static void the_sum_is_held_against_the_range(void **state)
@@ -142,7 +142,7 @@ static void the_sum_is_held_against_the_range(void **state)
     assert_true(fabs(v.v - 20) < 1e-9);
     exec_words(s, session_executed(s, 0), true, text, sizeof text);
     assert_non_null(strstr(text, "differs from the range pass by +20%"));
-    exec_stop(s);
+    lab_end(s);
 }
 
 /* Another row finds the counts of the same code, best on the same work. */
@@ -161,7 +161,7 @@ static void rows_of_the_same_code_share(void **state)
     assert_null(session_executed_like(s, 1000));
     exec_tell(s, 1, 2, 3, exec_some, 1);
     assert_int_equal(session_executed_like(s, 3)->row, 0);
-    exec_stop(s);
+    lab_end(s);
 }
 
 static void damaged_frames_leave_what_was_there(void **state)
@@ -204,7 +204,7 @@ static void damaged_frames_leave_what_was_there(void **state)
     assert_int_equal(s->nexecuted, 1);
     buf_free(&k);
     buf_free(&b);
-    exec_stop(s);
+    lab_end(s);
 }
 
 static void memory_is_bounded(void **state)
@@ -227,29 +227,14 @@ static void memory_is_bounded(void **state)
     exec_tell(s, 2, 2, 3, &wide, 1); /* in place of its own: there is room */
     assert_true(s->overflowed == before);
     assert_true(session_executed(s, 1)->all.inst == UINT64_MAX);
-    exec_stop(s);
-}
-
-static void record(struct recorder *rec, enum frame_type type, uint64_t t_ns, const void *msg)
-{
-    struct buf b = {0};
-    assert_int_equal(proto_encode(&b, type, t_ns, msg), OK);
-    assert_int_equal(recorder_add(rec, b.data, b.len, t_ns), OK);
-    buf_free(&b);
+    lab_end(s);
 }
 
 static void a_cut_keeps_it(void **state)
 {
     (void)state;
-    char dir[] = "/tmp/exec_XXXXXX", whole[64], cut[64];
     const uint64_t second = 1000000000;
-    struct recorder *rec;
-    struct reader *r;
-    struct frame f;
     struct buf k = {0}, b = {0};
-    assert_non_null(mkdtemp(dir));
-    snprintf(whole, sizeof whole, "%s/whole.sasstop", dir);
-    snprintf(cut, sizeof cut, "%s/cut.sasstop", dir);
     exec_put_keys(&k);
     pack_exec(&b, &exec_some[0]);
     struct msg_hello hello = {.instance = 1, .backend = "cuda"};
@@ -259,28 +244,18 @@ static void a_cut_keeps_it(void **state)
     struct msg_log log = {.text = "later"};
     m.keys = (struct blob){k.data, (uint32_t)k.len};
     m.items = (struct blob){b.data, (uint32_t)b.len};
-    assert_int_equal(recorder_open(whole, &rec), OK);
-    record(rec, FRAME_HELLO, 0, &hello);
-    record(rec, FRAME_KERNEL_DEF, second, &def);
-    record(rec, FRAME_ROW_DEF, second, &of);
-    record(rec, FRAME_EXECUTED, 2 * second, &m);
-    record(rec, FRAME_LOG, 9 * second, &log);
-    assert_int_equal(recorder_close(rec), OK);
-    assert_int_equal(record_cut(whole, cut, 5 * second, 20 * second), OK);
-    struct session *s = calloc(1, sizeof *s);
-    assert_non_null(s);
-    assert_int_equal(session_init(s), OK);
-    assert_int_equal(reader_open(cut, &r), OK);
-    while (reader_next(r, &f) == OK) assert_int_equal(session_apply(s, &f), OK);
-    reader_close(r);
+    const struct lab_frame frames[] = {
+        {FRAME_HELLO, 0, &hello},      {FRAME_KERNEL_DEF, second, &def},
+        {FRAME_ROW_DEF, second, &of},  {FRAME_EXECUTED, 2 * second, &m},
+        {FRAME_LOG, 9 * second, &log},
+    };
+    struct session *s =
+        lab_after_cut(frames, sizeof frames / sizeof *frames, 5 * second, 20 * second);
     assert_non_null(session_executed(s, 0));
     assert_int_equal(session_executed(s, 0)->all.inst, 40);
-    exec_stop(s);
+    lab_end(s);
     buf_free(&k);
     buf_free(&b);
-    unlink(whole);
-    unlink(cut);
-    rmdir(dir);
 }
 
 int main(void)

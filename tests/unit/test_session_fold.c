@@ -12,20 +12,6 @@
 
 #include "tests/lib/session_lab.h"
 
-static struct session *start(void)
-{
-    struct session *s = calloc(1, sizeof *s);
-    assert_non_null(s);
-    lab_start(s);
-    return s;
-}
-
-static void stop(struct session *s)
-{
-    session_free(s);
-    free(s);
-}
-
 static const struct event *last_event(const struct session *s)
 {
     assert_true(s->nevents > 0);
@@ -37,7 +23,7 @@ static const struct event *last_event(const struct session *s)
 static void only_timed_rounds_after_the_warm_up_count(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     const struct generation *g = session_current(s);
     assert_int_equal(generation_prefill(s, g).state, VALUE_PENDING);
     lab_round(s, 1, 0, 10); /* warms up */
@@ -55,13 +41,13 @@ static void only_timed_rounds_after_the_warm_up_count(void **state)
     assert_int_equal(g->counted_rounds, 1);
     assert_float_equal(stat_quantile(&g->decode_counted, 0.5), 50, 1e-3);
     assert_int_equal(s->nspark, 3);
-    stop(s);
+    lab_end(s);
 }
 
 static void generations_never_mix(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     lab_row(s, 1, 1, 1);
     lab_span_agg(s, 1, "activity", 10, 100);
     lab_generation(s, 2, "wide", 8);
@@ -80,13 +66,13 @@ static void generations_never_mix(void **state)
     assert_int_equal(kd, 8);
     assert_false(session_selected(s, "q6k_gemm", &variant, &kd));
     assert_string_equal(last_event(s)->kind, "flip");
-    stop(s);
+    lab_end(s);
 }
 
 static void parity_that_comes_later_is_taken(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     struct msg_generation m = {.generation = 1,
                                .family = "q4k_gemm",
                                .variant = "narrow",
@@ -99,7 +85,7 @@ static void parity_that_comes_later_is_taken(void **state)
     m.generation = 0;
     lab_apply(s, FRAME_GENERATION, &m);
     assert_int_equal(s->garbled_frames, 1);
-    stop(s);
+    lab_end(s);
 }
 
 /* ---- times ---- */
@@ -107,7 +93,7 @@ static void parity_that_comes_later_is_taken(void **state)
 static void better_source_of_times_replaces_the_lesser(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     lab_row(s, 1, 1, 1);
     lab_row(s, 2, 1, 1);
     lab_span_agg(s, 1, "events", 10, 200);
@@ -122,13 +108,13 @@ static void better_source_of_times_replaces_the_lesser(void **state)
     assert_float_equal(row_time_share(s, r).v, 20, 1e-9);
     assert_float_equal(row_us_per_gmac(s, r).v, 100 / (64.0 * 32 * 256 / 1e9), 1e-3);
     assert_int_equal(r->hist[hist_bin(100000)], 5);
-    stop(s);
+    lab_end(s);
 }
 
 static void senseless_times_are_counted_not_used(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     lab_row(s, 1, 1, 1);
     struct msg_span_agg m = {.row = 1, .source = "activity", .calls = 0, .sum_ns = 5};
     lab_apply(s, FRAME_SPAN_AGG, &m);
@@ -145,7 +131,7 @@ static void senseless_times_are_counted_not_used(void **state)
     }
     assert_true(s->overflowed > 0);
     assert_true(row_time_share(s, &s->rows[0]).v <= 100);
-    stop(s);
+    lab_end(s);
 }
 
 /* ---- exact figures ---- */
@@ -153,7 +139,7 @@ static void senseless_times_are_counted_not_used(void **state)
 static void exact_figure_goes_before_the_live_one(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     lab_row(s, 1, 1, 1);
     lab_metric(s, 9, "inst", "range");
     lab_source(s, "range", "ok", "");
@@ -185,13 +171,13 @@ static void exact_figure_goes_before_the_live_one(void **state)
     c.metric = 1234;
     lab_apply(s, FRAME_COUNTER, &c);
     assert_int_equal(s->garbled_frames, 2);
-    stop(s);
+    lab_end(s);
 }
 
 static void metric_numbers_may_change_after_a_restart(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     lab_row(s, 1, 1, 1);
     lab_metric(s, 1, "sm_pct", "pm");
     lab_metric(s, 2, "inst", "range");
@@ -203,13 +189,13 @@ static void metric_numbers_may_change_after_a_restart(void **state)
     c.metric = 2;
     lab_apply(s, FRAME_COUNTER, &c);
     assert_int_equal(s->garbled_frames, 1);
-    stop(s);
+    lab_end(s);
 }
 
 static void stalls_add_up_and_selected_is_none(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     lab_row(s, 1, 1, 1);
     struct buf b = {0};
     char name[40];
@@ -232,7 +218,7 @@ static void stalls_add_up_and_selected_is_none(void **state)
     assert_int_equal(v.n, 2000);
     assert_int_equal(session_stalls(s, 0, 1)->samples, 2000);
     buf_free(&b);
-    stop(s);
+    lab_end(s);
 }
 
 /* ---- faults and restarts ---- */
@@ -240,7 +226,7 @@ static void stalls_add_up_and_selected_is_none(void **state)
 static void fault_marks_the_variant_and_restart_maps_numbers_anew(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     struct msg_variant_def v = {.family = "q4k_gemm", .variant = "wide", .kd = 8, .ok = 1};
     struct msg_kernel_def k = {.kernel = 5,
                                .name = "wide_kd8",
@@ -287,13 +273,13 @@ static void fault_marks_the_variant_and_restart_maps_numbers_anew(void **state)
     hello.instance = 1;
     lab_apply(s, FRAME_HELLO, &hello);
     assert_int_equal(s->hello.instance, 2);
-    stop(s);
+    lab_end(s);
 }
 
 static void commands_pause_and_resume(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     struct msg_command c = {.verb = "pause", .origin = "key"};
     struct msg_reply r = {.verb = "flip", .ok = 0, .text = "it faulted before; F forces it"};
     struct msg_bye bye = {.status = 0, .text = "asked to"};
@@ -308,13 +294,13 @@ static void commands_pause_and_resume(void **state)
     lab_apply(s, FRAME_BYE, &bye);
     assert_true(s->ended);
     assert_string_equal(s->end_text, "asked to");
-    stop(s);
+    lab_end(s);
 }
 
 static void sources_say_a_change_once(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     uint32_t n = s->nevents;
     lab_source(s, "pm", "unavailable", "no privilege");
     lab_source(s, "pm", "unavailable", "no privilege");
@@ -324,7 +310,7 @@ static void sources_say_a_change_once(void **state)
     assert_int_equal(s->nsources, 1);
     assert_string_equal(session_source(s, "pm")->state, "ok");
     assert_null(session_source(s, "pc"));
-    stop(s);
+    lab_end(s);
 }
 
 /* ---- text, modules, events ---- */
@@ -332,7 +318,7 @@ static void sources_say_a_change_once(void **state)
 static void text_keeps_its_newest_part(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     struct msg_text m = {.piece = "na\xc3\xafve and long enough to fill it "};
     for (uint32_t i = 0; i < 3000; i++) {
         m.pos = i;
@@ -344,13 +330,13 @@ static void text_keeps_its_newest_part(void **state)
     m.pos = 0;
     lab_apply(s, FRAME_TEXT, &m);
     assert_non_null(strstr(s->text, "\nna\xc3\xafve")); /* another sequence, another line */
-    stop(s);
+    lab_end(s);
 }
 
 static void cubin_is_pieced_together(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     uint8_t bytes[101]; /* one more than the cubin has */
     for (int i = 0; i < 101; i++) bytes[i] = (uint8_t)i;
     struct msg_module m = {.cubin_hash = 7, .total = 100, .offset = 0, .bytes = {bytes, 60}};
@@ -371,13 +357,13 @@ static void cubin_is_pieced_together(void **state)
     m = (struct msg_module){.cubin_hash = 8, .total = UINT32_MAX, .bytes = {bytes, 60}};
     lab_apply(s, FRAME_MODULE, &m);
     assert_int_equal(s->overflowed, 1);
-    stop(s);
+    lab_end(s);
 }
 
 static void events_are_a_ring(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     uint32_t before = s->nevents;
     struct msg_log m = {.level = 9};
     for (int i = 0; i < MAX_EVENTS + 10; i++) {
@@ -389,7 +375,7 @@ static void events_are_a_ring(void **state)
     assert_string_equal(last_event(s)->text, "line 1033");
     assert_string_equal(s->events[s->first_event].text, "line 10");
     assert_int_equal(last_event(s)->level, 2);
-    stop(s);
+    lab_end(s);
 }
 
 static void control_round(struct session *s, uint32_t generation, double prefill, double decode)

@@ -18,20 +18,6 @@ static const struct heat_item some[] = {{0, 3, 1, 2, "wait"},
                                         {HEAT_INSNS_MAX - 1, UINT64_MAX, 0, 0, ""}};
 enum { SOME = sizeof some / sizeof some[0] };
 
-static struct session *start(void)
-{
-    struct session *s = calloc(1, sizeof *s);
-    assert_non_null(s);
-    lab_start(s);
-    return s;
-}
-
-static void stop(struct session *s)
-{
-    session_free(s);
-    free(s);
-}
-
 static struct msg_pc_heat heat_of(uint32_t generation, uint64_t samples, const struct buf *b)
 {
     return (struct msg_pc_heat){.kernel = 1,
@@ -72,7 +58,7 @@ static void truncated_blobs_are_noticed(void **state)
     }
     for (size_t n = 0; n <= b.len; n++) {
         uint8_t *exact = malloc(n + 1); /* so that a read past the end is seen */
-        struct session *s = start();
+        struct session *s = lab_new();
         unsigned whole = 0;
         assert_non_null(exact);
         memcpy(exact, b.data, n);
@@ -84,7 +70,7 @@ static void truncated_blobs_are_noticed(void **state)
         const struct kernel_heat *h = session_heat(s, 0, 1);
         assert_non_null(h);
         assert_int_equal(h->ninsns, whole ? some[whole - 1].index + 1 : 0);
-        stop(s);
+        lab_end(s);
         free(exact);
     }
     buf_free(&b);
@@ -93,7 +79,7 @@ static void truncated_blobs_are_noticed(void **state)
 static void far_instructions_and_unknown_kernels_are_garbled(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     struct buf b = {0};
     struct heat_item far = {.index = HEAT_INSNS_MAX, .samples = 1};
     pack_heat(&b, &far);
@@ -106,13 +92,13 @@ static void far_instructions_and_unknown_kernels_are_garbled(void **state)
     assert_int_equal(s->garbled_frames, 2);
     assert_int_equal(s->nheats, 1);
     buf_free(&b);
-    stop(s);
+    lab_end(s);
 }
 
 static void windows_add_up(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     struct buf b = {0};
     uint64_t n;
     assert_null(session_heat(s, 0, 1)); /* unknown isn't 0 */
@@ -141,14 +127,14 @@ static void windows_add_up(void **state)
     assert_int_equal(session_heat(s, 0, 2)->samples, 20);
     assert_int_equal(s->garbled_frames + s->overflowed, 0);
     buf_free(&b);
-    stop(s);
+    lab_end(s);
 }
 
 /* The widest kernels, many generations, many reasons, sums at their end. */
 static void memory_is_bounded(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     struct buf b = {0};
     struct heat_item wide = {.index = HEAT_INSNS_MAX - 1, .samples = UINT64_MAX, .top = UINT64_MAX};
     for (uint32_t i = 0; i < 100; i++) {
@@ -185,56 +171,33 @@ static void memory_is_bounded(void **state)
     lab_apply(s, FRAME_PC_HEAT, &old);
     assert_int_equal(s->overflowed, before + 1);
     buf_free(&b);
-    stop(s);
-}
-
-static void record(struct recorder *rec, enum frame_type type, uint64_t t_ns, const void *msg)
-{
-    struct buf b = {0};
-    assert_int_equal(proto_encode(&b, type, t_ns, msg), OK);
-    assert_int_equal(recorder_add(rec, b.data, b.len, t_ns), OK);
-    buf_free(&b);
+    lab_end(s);
 }
 
 static void a_cut_keeps_it(void **state)
 {
     (void)state;
-    char dir[] = "/tmp/heat_XXXXXX", whole[64], cut[64];
     const uint64_t second = 1000000000;
-    struct recorder *rec;
-    struct reader *r;
-    struct frame f;
     struct buf b = {0};
-    assert_non_null(mkdtemp(dir));
-    snprintf(whole, sizeof whole, "%s/whole.sasstop", dir);
-    snprintf(cut, sizeof cut, "%s/cut.sasstop", dir);
     pack_heat(&b, &some[1]);
     struct msg_hello hello = {.instance = 1, .backend = "cuda"};
     struct msg_kernel_def def = {.kernel = 1, .name = "k"};
     struct msg_pc_heat m = heat_of(1, 2000000, &b);
     struct msg_log log = {.text = "later"};
-    assert_int_equal(recorder_open(whole, &rec), OK);
-    record(rec, FRAME_HELLO, 0, &hello);
-    record(rec, FRAME_KERNEL_DEF, second, &def);
-    record(rec, FRAME_PC_HEAT, 2 * second, &m);
-    record(rec, FRAME_LOG, 9 * second, &log);
-    assert_int_equal(recorder_close(rec), OK);
-    assert_int_equal(record_cut(whole, cut, 5 * second, 20 * second), OK);
-    struct session *s = calloc(1, sizeof *s);
-    assert_non_null(s);
-    assert_int_equal(session_init(s), OK);
-    assert_int_equal(reader_open(cut, &r), OK);
-    while (reader_next(r, &f) == OK) assert_int_equal(session_apply(s, &f), OK);
-    reader_close(r);
+    const struct lab_frame frames[] = {
+        {FRAME_HELLO, 0, &hello},
+        {FRAME_KERNEL_DEF, second, &def},
+        {FRAME_PC_HEAT, 2 * second, &m},
+        {FRAME_LOG, 9 * second, &log},
+    };
+    struct session *s =
+        lab_after_cut(frames, sizeof frames / sizeof *frames, 5 * second, 20 * second);
     const struct kernel_heat *h = session_heat(s, 0, 1);
     assert_non_null(h);
     assert_int_equal(h->samples, 2000000);
     assert_int_equal(h->insns[7].samples, 1000000);
-    stop(s);
+    lab_end(s);
     buf_free(&b);
-    unlink(whole);
-    unlink(cut);
-    rmdir(dir);
 }
 
 int main(void)

@@ -18,20 +18,6 @@
 #include "tests/lib/session_lab.h"
 #include "tests/lib/synth_session.h"
 
-static struct session *start(void)
-{
-    struct session *s = calloc(1, sizeof *s);
-    assert_non_null(s);
-    lab_start(s);
-    return s;
-}
-
-static void stop(struct session *s)
-{
-    session_free(s);
-    free(s);
-}
-
 /* ---- hostile streams ---- */
 
 static uint32_t noise = 1;
@@ -72,7 +58,7 @@ static void garbled_payloads_hurt_nothing(void **state)
             row_top_stall(s, &s->rows[i], name, sizeof name);
         }
         assert_true(s->garbled_frames > 0);
-        stop(s);
+        lab_end(s);
     }
     buf_free(&b);
 }
@@ -103,7 +89,7 @@ static void reports_are_made(const struct session *s)
 
 static void a_metric_with_a_key_of_noise_is_reported(void **state)
 {
-    struct session *s = start();
+    struct session *s = lab_new();
     (void)state;
     lab_kernel(s, 7, "nb_kd8");
     lab_row(s, 7, 7, 1);
@@ -111,12 +97,12 @@ static void a_metric_with_a_key_of_noise_is_reported(void **state)
     struct msg_counter c = {.row = 7, .metric = 9, .source = "range", .state = VALUE_OK, .v = 1};
     lab_apply(s, FRAME_COUNTER, &c);
     reports_are_made(s);
-    stop(s);
+    lab_end(s);
 }
 
 static void highest_numbers_are_reported(void **state)
 {
-    struct session *s = start();
+    struct session *s = lab_new();
     struct buf b = {0};
     (void)state;
     lab_generation(s, INT32_MAX, "nb", UINT32_MAX);
@@ -128,7 +114,7 @@ static void highest_numbers_are_reported(void **state)
     buf_u8(&b, 0);
     assert_non_null(strstr((const char *)b.data, "\"tid\":2147483747"));
     buf_free(&b);
-    stop(s);
+    lab_end(s);
 }
 
 /* A number of a field becomes one at the rim of its kind. */
@@ -176,7 +162,7 @@ static void fold_wild(const char *path, uint32_t rate)
     reports_are_made(s);
     reader_close(r);
     buf_free(&b);
-    stop(s);
+    lab_end(s);
 }
 
 static void fields_at_their_rims_hurt_nothing(void **state)
@@ -192,7 +178,7 @@ static void fields_at_their_rims_hurt_nothing(void **state)
 static void most_hostile_ids_are_bounded(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     for (uint32_t i = 0; i < 600; i++) {
         char name[32];
         snprintf(name, sizeof name, "k%u", i);
@@ -227,13 +213,13 @@ static void most_hostile_ids_are_bounded(void **state)
     assert_true(s->nrows < MAX_ROWS);
     assert_true(s->row_metrics_total <= MAX_ROW_METRICS);
     assert_true(s->overflowed > 100);
-    stop(s);
+    lab_end(s);
 }
 
 static void unknown_types_are_counted(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new();
     struct frame f = {.type = 1000, .version = 3};
     uint64_t frames = s->frames;
     assert_int_equal(session_apply(s, &f), OK);
@@ -241,7 +227,7 @@ static void unknown_types_are_counted(void **state)
     assert_int_equal(session_apply(s, &f), OK);
     assert_int_equal(s->unknown_frames, 2);
     assert_int_equal(s->frames, frames + 2);
-    stop(s);
+    lab_end(s);
 }
 
 /* The made-up session again and again: a million frames, in bounded memory and little time. */
@@ -259,7 +245,7 @@ static void a_million_frames_fold_quickly(void **state)
     assert_int_equal(s->ngenerations, 8);
     assert_true(seconds < 60); /* far above what it takes, also with sanitisers on a busy machine */
     buf_free(&b);
-    stop(s);
+    lab_end(s);
 }
 
 /* ---- files ---- */
@@ -289,7 +275,7 @@ static bool file_is_survived(const char *path)
         assert_int_equal(reports[i]->write(s, &b), OK);
         buf_free(&b);
     }
-    stop(s);
+    lab_end(s);
     return true;
 }
 

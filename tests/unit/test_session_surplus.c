@@ -61,7 +61,7 @@ static void surplus_by_executed_counts(void **state)
     assert_int_equal(n, 3);
     surplus_open(s, 0, 0, true, &p); /* nothing to divide */
     assert_true(surplus_at(&p, 0, &r) && isnan(r.pct) && r.delta == 0);
-    exec_stop(s);
+    lab_end(s);
 }
 
 static void surplus_falls_back_to_hot_loops(void **state)
@@ -99,7 +99,7 @@ static void surplus_falls_back_to_hot_loops(void **state)
     assert_non_null(strstr(p.why, "no reference"));
     surplus_open(s, UINT32_MAX, 1, true, &p);
     assert_non_null(strstr(p.why, "no kernel is selected"));
-    exec_stop(s);
+    lab_end(s);
 }
 
 /* Tables ask for their own reference, the kernel before. */
@@ -140,7 +140,7 @@ static void tables_and_reports_hold_it(void **state)
         if (i == 0) assert_non_null(strstr(text, "\"against\""));
     }
     buf_free(&out);
-    exec_stop(s);
+    lab_end(s);
 }
 
 int main(void)

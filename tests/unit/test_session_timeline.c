@@ -14,25 +14,6 @@
 
 enum { PERIOD = 1000, KEY = 1 };
 
-static struct session *start(void)
-{
-    struct session *s = calloc(1, sizeof *s);
-    assert_non_null(s);
-    lab_start(s);
-    lab_kernel(s, 2, "gemv");
-    lab_row(s, 1, 1, 1);
-    lab_row(s, 2, 2, 1);
-    lab_metric(s, KEY, "sm_pct", "pm");
-    lab_source(s, "pm", "ok", "");
-    return s;
-}
-
-static void stop(struct session *s)
-{
-    session_free(s);
-    free(s);
-}
-
 /* Row 1 from 0 to 4000 at 80, row 2 from 5000 to 8000 at 20; samples up to 10,000, one missing. */
 static void window(struct session *s, uint32_t number, bool offset_ok)
 {
@@ -53,7 +34,7 @@ static void window(struct session *s, uint32_t number, bool offset_ok)
 static void means_are_by_time_and_gaps_are_nothing(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new_sampled(KEY);
     uint64_t from, to;
     window(s, 1, true);
     assert_int_equal(s->ntrace, 1);
@@ -68,13 +49,13 @@ static void means_are_by_time_and_gaps_are_nothing(void **state)
     assert_true(isnan(timeline_mean(w, 0, to + 5, to + 50)));
     assert_true(isnan(timeline_mean(w, -1, from, to)));
     assert_true(isnan(timeline_mean(w, 99, from, to)));
-    stop(s);
+    lab_end(s);
 }
 
 static void lanes_are_rows_by_their_time(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new_sampled(KEY);
     struct timeline_lane lanes[4];
     float busy[10];
     uint64_t from, to;
@@ -92,13 +73,13 @@ static void lanes_are_rows_by_their_time(void **state)
     timeline_busy(w, 2, from, to, busy, 10);
     const float wanted[10] = {0, 0, 0, 0, 0, 1, 0.5f, 1, 0, 0};
     for (int i = 0; i < 10; i++) assert_float_equal(busy[i], wanted[i], 1e-5);
-    stop(s);
+    lab_end(s);
 }
 
 static void launches_are_found_both_ways(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new_sampled(KEY);
     uint64_t from, to;
     window(s, 1, true);
     const struct trace_window *w = &s->trace[0];
@@ -108,13 +89,13 @@ static void launches_are_found_both_ways(void **state)
     assert_null(timeline_next(w, 2, from + 6500, 1));
     assert_int_equal(timeline_next(w, 2, from + 6500, -1)->t_ns - from, 5000);
     assert_null(timeline_next(w, 2, from + 5000, -1));
-    stop(s);
+    lab_end(s);
 }
 
 static void a_stretch_is_named_after_what_ran_most(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new_sampled(KEY);
     struct timeline_named n;
     uint64_t from, to;
     window(s, 1, true);
@@ -133,13 +114,13 @@ static void a_stretch_is_named_after_what_ran_most(void **state)
     assert_int_equal(n.row, 2);
     assert_int_equal(n.launches, 1);
     assert_false(timeline_name(w, from + 6100, from + 6400, 2, &n));
-    stop(s);
+    lab_end(s);
 }
 
 static void a_launch_has_its_own_samples(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new_sampled(KEY);
     struct timeline_launch l;
     window(s, 1, true);
     assert_true(timeline_newest(s, 0, 4, &l));
@@ -149,32 +130,32 @@ static void a_launch_has_its_own_samples(void **state)
     assert_true(timeline_newest(s, 1, 1, &l)); /* 6500 to 8000: one whole sample */
     assert_int_equal(l.first, 7);
     assert_false(timeline_newest(s, 7, 1, &l));
-    stop(s);
+    lab_end(s);
 }
 
 static void a_window_that_is_not_used_is_shown_as_that(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new_sampled(KEY);
     struct timeline_launch l;
     window(s, 1, false);
     assert_int_equal(s->ntrace, 1);
     assert_false(s->trace[0].used);
     assert_false(timeline_newest(s, 0, 1, &l));
-    stop(s);
+    lab_end(s);
 }
 
 static void the_oldest_windows_leave(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new_sampled(KEY);
     for (uint32_t i = 1; i <= MAX_TRACE_WINDOWS + 3; i++) window(s, i, true);
     assert_int_equal(s->ntrace, MAX_TRACE_WINDOWS);
     assert_int_equal(s->trace[0].window, 4);
     assert_int_equal(s->trace_left_out, 9);
     assert_int_equal(s->trace_spans, 3 * MAX_TRACE_WINDOWS);
     assert_int_equal(timeline_window(s, UINT64_MAX), MAX_TRACE_WINDOWS - 1);
-    stop(s);
+    lab_end(s);
 }
 
 int main(void)

@@ -14,26 +14,6 @@
 
 enum { PERIOD = 1000, KEY = 1 };
 
-/* Rows 1 and 2 on kernels 1 and 2; live source on; metric KEY = sm_pct. */
-static struct session *start(void)
-{
-    struct session *s = calloc(1, sizeof *s);
-    assert_non_null(s);
-    lab_start(s);
-    lab_kernel(s, 2, "gemv");
-    lab_row(s, 1, 1, 1);
-    lab_row(s, 2, 2, 1);
-    lab_metric(s, KEY, "sm_pct", "pm");
-    lab_source(s, "pm", "ok", "");
-    return s;
-}
-
-static void stop(struct session *s)
-{
-    session_free(s);
-    free(s);
-}
-
 static struct value steady(const struct session *s, unsigned row)
 {
     return row_metric_steady(s, &s->rows[row - 1], "sm_pct");
@@ -57,7 +37,7 @@ static void samples(struct session *s, uint32_t window, uint64_t from, unsigned 
 static void thirty_whole_samples_make_a_figure(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new_sampled(KEY);
     struct span_item span = {.row = 1, .start = 5000, .dur = 29 * PERIOD};
     lab_window_begin(s, 1, KEY, PERIOD);
     lab_spans(s, 1, &span, 1);
@@ -78,7 +58,7 @@ static void thirty_whole_samples_make_a_figure(void **state)
     assert_int_equal(v.n, 30);
     assert_string_equal(v.source, "pm");
     assert_int_equal(s->rows[0].window_calls, 2);
-    stop(s);
+    lab_end(s);
 }
 
 static void offset_moves_spans_onto_samples(void **state)
@@ -86,7 +66,7 @@ static void offset_moves_spans_onto_samples(void **state)
     (void)state;
     const int64_t offsets[] = {-4000, 0, 7300};
     for (int i = 0; i < 3; i++) {
-        struct session *s = start();
+        struct session *s = lab_new_sampled(KEY);
         struct span_item span = {
             .row = 1, .start = (uint64_t)(20000 - offsets[i]), .dur = 40 * PERIOD};
         lab_window_begin(s, 1, KEY, PERIOD);
@@ -98,7 +78,7 @@ static void offset_moves_spans_onto_samples(void **state)
         assert_int_equal(s->last_window.whole, 40);
         assert_int_equal(s->last_window.idle, 20);
         assert_float_equal(steady(s, 1).v, 50, 1e-6);
-        stop(s);
+        lab_end(s);
     }
 }
 
@@ -108,7 +88,7 @@ static void offset_moves_spans_onto_samples(void **state)
 static void a_step_of_the_clock_changes_no_figure(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new_sampled(KEY);
     const uint64_t hour = 3600000000000ull, wall = s->hello.wall_ns + 10 * hour;
     const uint64_t bases[] = {wall, wall + hour, wall - 9 * hour, 0};
     struct span_item span = {.row = 1, .start = 5000, .dur = 10 * PERIOD};
@@ -132,7 +112,7 @@ static void a_step_of_the_clock_changes_no_figure(void **state)
     for (uint32_t w = 0; w < s->ntrace; w++)
         for (uint32_t i = 0; i < s->trace[w].nspans; i++)
             assert_true(s->trace[w].spans[i].t_ns <= s->t_ns + 1000000000u);
-    stop(s);
+    lab_end(s);
 }
 
 static void without_an_offset_nothing_is_joined(void **state)
@@ -143,7 +123,7 @@ static void without_an_offset_nothing_is_joined(void **state)
         int64_t ns;
     } bad[] = {{false, 0}, {true, INT64_MAX}, {true, INT64_MIN}};
     for (int i = 0; i < 3; i++) {
-        struct session *s = start();
+        struct session *s = lab_new_sampled(KEY);
         struct span_item span = {.row = 1, .start = 0, .dur = 50 * PERIOD};
         lab_window_begin(s, 1, KEY, PERIOD);
         lab_spans(s, 1, &span, 1);
@@ -153,14 +133,14 @@ static void without_an_offset_nothing_is_joined(void **state)
         assert_int_equal(v.state, VALUE_UNAVAILABLE);
         assert_non_null(strstr(v.why, "offset"));
         assert_int_equal(s->windows_unused, 1);
-        stop(s);
+        lab_end(s);
     }
 }
 
 static void overflow_makes_no_figure(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new_sampled(KEY);
     struct span_item span = {.row = 1, .start = 0, .dur = 50 * PERIOD};
     lab_window_begin(s, 1, KEY, PERIOD);
     lab_spans(s, 1, &span, 1);
@@ -168,13 +148,13 @@ static void overflow_makes_no_figure(void **state)
     lab_window_end(s, 1, true, true, 0);
     assert_int_equal(steady(s, 1).state, VALUE_OVERFLOW);
     assert_int_equal(s->windows_unused, 1);
-    stop(s);
+    lab_end(s);
 }
 
 static void sample_over_two_rows_is_nobodys(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new_sampled(KEY);
     /* Row 1 up to 10,500, row 2 from there: the sample at 10,000 is both's. */
     struct span_item spans[] = {{1, 0, 10500}, {2, 10500, 10500}};
     lab_window_begin(s, 1, KEY, PERIOD);
@@ -193,13 +173,13 @@ static void sample_over_two_rows_is_nobodys(void **state)
     /* 10 x 60 over 10,000 ns and half of 40 over 500 ns. */
     assert_float_equal(m->whole_weighted, 10 * 60 * 1000.0 + 40 * 500.0, 1e-6);
     assert_float_equal(m->whole_ns, 10500, 1e-9);
-    stop(s);
+    lab_end(s);
 }
 
 static void idle_edge_goes_to_the_launch_with_all_its_weight(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new_sampled(KEY);
     /* 40 launches of 600 ns, one in each sample of 1000 ns, value 30: while it runs it is 50. */
     lab_window_begin(s, 1, KEY, PERIOD);
     for (unsigned i = 0; i < 40; i++) {
@@ -216,13 +196,13 @@ static void idle_edge_goes_to_the_launch_with_all_its_weight(void **state)
     v = steady(s, 1);
     assert_int_equal(v.state, VALUE_UNAVAILABLE);
     assert_string_equal(v.why, "shorter than the sampling period");
-    stop(s);
+    lab_end(s);
 }
 
 static void adjacent_launches_of_one_row_cover_a_sample(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new_sampled(KEY);
     /* Launches of 500 ns back to back, and again with a gap of 100 ns between. */
     lab_window_begin(s, 1, KEY, PERIOD);
     for (unsigned i = 0; i < 20; i++) {
@@ -238,13 +218,13 @@ static void adjacent_launches_of_one_row_cover_a_sample(void **state)
     lab_window_end(s, 1, false, true, 0);
     assert_int_equal(s->last_window.whole, 10);
     assert_int_equal(s->last_window.shared, 0);
-    stop(s);
+    lab_end(s);
 }
 
 static void overlapping_launches_of_one_row_count_once(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new_sampled(KEY);
     struct span_item spans[] = {{1, 0, 8000}, {1, 0, 4000}, {1, 2000, 6000}};
     lab_window_begin(s, 1, KEY, PERIOD);
     lab_spans(s, 1, spans, 3);
@@ -252,13 +232,13 @@ static void overlapping_launches_of_one_row_count_once(void **state)
     lab_window_end(s, 1, false, true, 0);
     assert_int_equal(s->last_window.whole, 8);
     assert_float_equal(s->rows[0].metrics[0].whole_ns, 8000, 1e-9);
-    stop(s);
+    lab_end(s);
 }
 
 static void unknown_kernel_shares_but_never_gets(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new_sampled(KEY);
     struct span_item spans[] = {{0, 0, 10000}, {1, 5000, 20000}, {999, 30000, 5000}};
     lab_window_begin(s, 1, KEY, PERIOD);
     lab_spans(s, 1, spans, 3);
@@ -267,13 +247,13 @@ static void unknown_kernel_shares_but_never_gets(void **state)
     assert_int_equal(s->last_window.shared, 5);
     assert_int_equal(s->last_window.whole, 15);
     assert_int_equal(s->last_window.idle, 10);
-    stop(s);
+    lab_end(s);
 }
 
 static void items_out_of_order_are_sorted(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new_sampled(KEY);
     struct span_item late = {1, 20000, 10000}, early = {2, 0, 10000};
     lab_window_begin(s, 1, KEY, PERIOD);
     lab_spans(s, 1, &late, 1);
@@ -285,13 +265,13 @@ static void items_out_of_order_are_sorted(void **state)
     const struct series *of_two = &s->rows[1].metrics[0].steady;
     assert_int_equal(of_two->n, 10);
     assert_true(of_two->min == 20 && of_two->max == 20);
-    stop(s);
+    lab_end(s);
 }
 
 static void reasons_name_the_nearest_cause(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new_sampled(KEY);
     assert_int_equal(steady(s, 1).state, VALUE_PENDING);
     lab_source(s, "pm", "unavailable", "counters need a privilege");
     assert_int_equal(steady(s, 1).state, VALUE_UNAVAILABLE);
@@ -305,7 +285,7 @@ static void reasons_name_the_nearest_cause(void **state)
     v = steady(s, 1);
     assert_int_equal(v.state, VALUE_UNAVAILABLE);
     assert_string_equal(v.why, "fewer than 30 whole samples before its generation ended");
-    stop(s);
+    lab_end(s);
 }
 
 /* The plain way to do it, against the sweep of the fold, on random windows. */
@@ -314,7 +294,7 @@ static void sweep_agrees_with_looking_at_every_pair(void **state)
     (void)state;
     srand(7);
     for (int turn = 0; turn < 60; turn++) {
-        struct session *s = start();
+        struct session *s = lab_new_sampled(KEY);
         struct span_item spans[60];
         unsigned n = 1 + (unsigned)rand() % 60, wanted[3] = {0};
         uint64_t t = 0;
@@ -346,7 +326,7 @@ static void sweep_agrees_with_looking_at_every_pair(void **state)
                 whole_samples += s->rows[r].metrics[i].whole_samples;
         uint64_t shares = s->rows[0].shared_samples + s->rows[1].shared_samples;
         assert_int_equal(whole_samples, wanted[0] + shares);
-        stop(s);
+        lab_end(s);
     }
 }
 
@@ -354,7 +334,7 @@ static void sweep_agrees_with_looking_at_every_pair(void **state)
 static void crowd_of_spans_is_bounded(void **state)
 {
     (void)state;
-    struct session *s = start();
+    struct session *s = lab_new_sampled(KEY);
     struct span_item *spans = calloc(50000, sizeof *spans);
     lab_window_begin(s, 1, KEY, PERIOD);
     for (unsigned i = 0; i < 50000; i++) spans[i] = (struct span_item){1 + i % 2, i, 90000000};
@@ -369,7 +349,7 @@ static void crowd_of_spans_is_bounded(void **state)
     assert_int_equal(s->last_window.whole, 0);
     assert_true(s->overflowed > 0);
     free(spans);
-    stop(s);
+    lab_end(s);
 }
 
 int main(void)

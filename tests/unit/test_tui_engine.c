@@ -123,6 +123,15 @@ static struct frame_source *open_source(struct seen *s)
     return src;
 }
 
+/* An engine that says these frames, then does `then`; takes b. */
+static struct frame_source *open_saying(struct buf *b, const char *then, struct seen *s)
+{
+    write_file("frames", b->data, b->len, 0);
+    buf_free(b);
+    make_engine(then);
+    return open_source(s);
+}
+
 static void read_args(char *out, size_t size)
 {
     char path[128];
@@ -170,10 +179,7 @@ static void test_death_amid_a_flip_blames_the_new_one(void **state)
     put_generation(&b, 2, "good");
     assert_int_equal(proto_encode(&b, FRAME_COMMAND, 3000, &c), OK);
     put_progress(&b, "prefill", 1);
-    write_file("frames", b.data, b.len, 0);
-    buf_free(&b);
-    make_engine("kill -SEGV $$");
-    struct frame_source *src = open_source(&s);
+    struct frame_source *src = open_saying(&b, "kill -SEGV $$", &s);
     assert_int_equal(pull(src, &s, 2, 100000000), OK);
     assert_string_equal(s.fault.variant, "bad");
     assert_int_equal(s.fault.kd, 4);
@@ -194,10 +200,7 @@ static void test_death_in_the_new_generation_goes_back(void **state)
     assert_int_equal(proto_encode(&b, FRAME_COMMAND, 1500, &c), OK);
     put_generation(&b, 2, "bad");
     put_progress(&b, "prefill", 1);
-    write_file("frames", b.data, b.len, 0);
-    buf_free(&b);
-    make_engine("kill -SEGV $$");
-    struct frame_source *src = open_source(&s);
+    struct frame_source *src = open_saying(&b, "kill -SEGV $$", &s);
     assert_int_equal(pull(src, &s, 2, 100000000), OK);
     assert_string_equal(s.fault.variant, "bad");
     read_args(args, sizeof args);
@@ -244,10 +247,7 @@ static struct frame_source *open_loading(struct seen *s, bool moves)
 {
     struct buf b = {0};
     for (uint32_t i = 0; i < SIGNS; i++) put_progress(&b, "load", moves ? i + 1 : 7);
-    write_file("frames", b.data, b.len, 0);
-    buf_free(&b);
-    make_engine("exec sleep 600");
-    return open_source(s);
+    return open_saying(&b, "exec sleep 600", s);
 }
 
 static void test_progress_that_stays_is_a_hang(void **state)
@@ -287,10 +287,7 @@ static void test_after_a_round_silence_is_short(void **state)
     (void)state;
     put_progress(&b, "prefill", 1);
     assert_int_equal(proto_encode(&b, FRAME_ROUND, 9000, &round), OK);
-    write_file("frames", b.data, b.len, 0);
-    buf_free(&b);
-    make_engine("exec sleep 600");
-    struct frame_source *src = open_source(&s);
+    struct frame_source *src = open_saying(&b, "exec sleep 600", &s);
     take_slowly(src, &s, 2);
     s.now += 3000000000ull;
     assert_int_equal(src->ops->next(src, s.now, &raw), ERR_AGAIN);
@@ -312,10 +309,7 @@ static void test_silence_of_a_new_generation_is_short(void **state)
     assert_int_equal(proto_encode(&b, FRAME_ROUND, 1500, &round), OK);
     put_progress(&b, "exact", 1);
     put_generation(&b, 2, "bad");
-    write_file("frames", b.data, b.len, 0);
-    buf_free(&b);
-    make_engine("exec sleep 600");
-    struct frame_source *src = open_source(&s);
+    struct frame_source *src = open_saying(&b, "exec sleep 600", &s);
     take_slowly(src, &s, 4);
     s.now += 5000000000ull;
     assert_int_equal(pull(src, &s, 1, 0), OK);
