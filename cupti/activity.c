@@ -3,13 +3,15 @@
  * CUPTI says that it took itself (OVERHEAD records).
  *
  * CUPTI asks for buffers on the launching thread and hands full ones back on a thread of its own;
- * both only push and pop a list under a mutex that is never held across a CUPTI call. Records are
- * read on the launching thread: between launches when half of the pool is full, so that a window
- * may hold more than the pool, and the rest in stop(), with the stream drained, after a forced
- * flush. Then the window's records are sorted by correlation id, which is launch order, and by
- * start inside one (the nodes of a graph launch share theirs), and paired with the launches noted
- * in that order. If the two disagree in number or name nothing is guessed: the window's spans have
- * tag 0. So every launch between start and stop must be announced (kernels that never are, a
+ * both push and pop a list under a mutex that is never held across a CUPTI call. Records are read
+ * when half of the pool is full, so that a window may hold more than the pool: between launches by
+ * the launching thread, or on the thread that hands a buffer back, since the launching one may be
+ * waiting for a long graph. Whoever finds the other reading leaves it to him: nobody waits for the
+ * reader's lock on a thread of CUPTI's. The rest is read in stop(), with the stream drained, after
+ * a forced flush. Then the window's records are sorted by correlation id, which is launch order,
+ * and by start inside one (the nodes of a graph launch share theirs), and paired with the launches
+ * noted in that order. If the two disagree in number or name nothing is guessed: the window's spans
+ * have tag 0. So every launch between start and stop must be announced (kernels that never are, a
  * library's say, do no harm), the nodes of a graph one by one, in the order in which they run.
  *
  * A record without usable times keeps its place in that order but is not delivered: counted, not
@@ -42,14 +44,18 @@ struct buffer {
     enum { FREE, LENT, FULL } state;
 };
 
+struct activity;
+
 static struct pool {
     pthread_mutex_t lock;
+    pthread_mutex_t reading; /* held while records are read or used; taken before `lock` */
     struct buffer b[POOL];
-    _Atomic int full; /* buffers to be read */
-    uint64_t refused; /* requests that found the pool empty */
-    pid_t pid;        /* whose it is */
+    _Atomic int full;        /* buffers to be read */
+    uint64_t refused;        /* requests that found the pool empty */
+    pid_t pid;               /* whose it is */
+    struct activity *reader; /* whose window is open; under `reading` */
     bool open;
-} pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .reading = PTHREAD_MUTEX_INITIALIZER};
 
 struct activity {
     struct counter_source src;
@@ -64,6 +70,8 @@ struct activity {
 };
 
 /* ---- CUPTI's side ---- */
+
+static void read_if_crowded(void);
 
 static void buffer_requested(uint8_t **bytes, size_t *size, size_t *max_records)
 {
@@ -94,6 +102,7 @@ static void buffer_completed(void *ctx, uint32_t stream, uint8_t *bytes, size_t 
             pool.full += valid != 0;
         }
     pthread_mutex_unlock(&pool.lock);
+    read_if_crowded();
 }
 
 static enum status pool_open(void)
@@ -162,7 +171,7 @@ static void read_buffer(struct activity *a, uint8_t *bytes, size_t valid)
     }
 }
 
-/* Reads every full buffer. */
+/* Reads every full buffer; the caller holds pool.reading. */
 static void read_full(struct activity *a)
 {
     for (int i = 0; i < POOL; i++) {
@@ -179,6 +188,15 @@ static void read_full(struct activity *a)
     }
 }
 
+/* Keeps CUPTI in buffers while a window is open. On any thread. */
+static void read_if_crowded(void)
+{
+    if (pool.full < POOL / 2 || pthread_mutex_trylock(&pool.reading) != 0) return;
+    if (pool.reader) read_full(pool.reader);
+    pthread_mutex_unlock(&pool.reading);
+}
+
+/* The caller holds pool.reading. */
 static void drain(struct activity *a)
 {
     size_t lost = 0;
@@ -306,20 +324,23 @@ static enum status start(struct counter_source *src)
 {
     struct activity *a = (struct activity *)src;
     const struct cupti_lib *lib = src->env.lib;
-    forget(a);        /* makes room */
-    if (a->enabled) { /* kept on since the last window: what came in between is not ours */
-        lib->activity_flush(CUPTI_FLUSH_FORCED);
-        drain(a);
-    } else {
-        read_full(a); /* late ones of a source before this one */
+    /* Kept on since the last window: what came in between is not ours; and late ones of a source
+     * before this one. */
+    if (a->enabled) lib->activity_flush(CUPTI_FLUSH_FORCED);
+    pthread_mutex_lock(&pool.reading);
+    forget(a); /* makes room */
+    drain(a);
+    forget(a);
+    pool.reader = a;
+    pthread_mutex_unlock(&pool.reading);
+    pool.refused = 0;
+    if (!a->enabled) {
         enum status st = cupti_check(lib, lib->activity_enable(CUPTI_KIND_CONCURRENT_KERNEL),
                                      "enabling kernel activity");
         if (st != OK) return st;
         a->enabled = true;
         a->overhead_on = lib->activity_enable(CUPTI_KIND_OVERHEAD) == CUPTI_R_SUCCESS;
     }
-    forget(a);
-    pool.refused = 0;
     a->opened_ns = clock_wall_ns();
     return OK;
 }
@@ -329,11 +350,10 @@ static void launch_begin(struct counter_source *src, const struct counter_launch
     counter_notes_put(&((struct activity *)src)->notes, l);
 }
 
-/* Keeps CUPTI in buffers while a long window is open. */
 static void launch_end(struct counter_source *src, const struct counter_launch *l)
 {
-    (void)l;
-    if (pool.full >= POOL / 2) read_full((struct activity *)src);
+    (void)src, (void)l;
+    read_if_crowded();
 }
 
 /* Both kinds; the answer is that of the kernels'. */
@@ -355,7 +375,10 @@ static enum status stop(struct counter_source *src)
                                .end_ns = clock_wall_ns()};
     enum status st = cupti_check(lib, lib->activity_flush(CUPTI_FLUSH_FORCED), "flushing activity");
     if (st != OK) return st;
+    pthread_mutex_lock(&pool.reading);
     drain(a);
+    pool.reader = NULL; /* what comes from here on is not this window's */
+    pthread_mutex_unlock(&pool.reading);
     if (!a->keep) st = cupti_check(lib, disable(a), "disabling kernel activity");
     qsort(a->rec, a->n, sizeof *a->rec, by_launch);
     w.other = pair(a);
@@ -377,7 +400,9 @@ static enum status disarm(struct counter_source *src)
     if (!a->enabled) return OK;
     enum status st = cupti_check(lib, disable(a), "disabling kernel activity");
     lib->activity_flush(CUPTI_FLUSH_FORCED);
+    pthread_mutex_lock(&pool.reading);
     drain(a);
+    pthread_mutex_unlock(&pool.reading);
     return st;
 }
 
@@ -386,6 +411,9 @@ static enum status disarm(struct counter_source *src)
 static void close_(struct counter_source *src)
 {
     struct activity *a = (struct activity *)src;
+    pthread_mutex_lock(&pool.reading);
+    if (pool.reader == a) pool.reader = NULL; /* a window that was never stopped */
+    pthread_mutex_unlock(&pool.reading);
     if (a->registered) pool.open = false;
     counter_notes_free(&a->notes);
     free(a->rec);

@@ -101,12 +101,14 @@ static void say_window(const char *what, uint64_t ns, uint64_t launches)
            (double)w->decode_ns / 1e9);
 }
 
-/* Whatever is lost or of no use is counted: nothing is missing without a word. */
+/* Whatever is lost or of no use is counted: nothing is missing without a word. CUPTI counts what it
+ * drops over all kinds of records, those of its overhead too. */
 static void check_account(const char *what, uint64_t launches)
 {
-    uint64_t sum = seen.w.items + seen.w.dropped + seen.w.invalid;
-    check(sum == launches, "%s: spans, drops and records without times are %llu of %llu launches",
-          what, (unsigned long long)sum, (unsigned long long)launches);
+    uint64_t known = seen.w.items + seen.w.invalid, sum = known + seen.w.dropped;
+    check(seen.w.dropped ? known < launches && sum >= launches : known == launches,
+          "%s: spans, drops and records without times are %llu of %llu launches", what,
+          (unsigned long long)sum, (unsigned long long)launches);
 }
 
 static void plain(struct stand_in *w, struct counter_source *src, uint64_t launches)

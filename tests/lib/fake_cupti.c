@@ -156,10 +156,17 @@ static size_t put_overheads(uint8_t *b, size_t size)
     return n;
 }
 
-/* Hands the records over last first: CUPTI promises no order. Buffers hold `room` records each. */
+/* Hands the records over last first: CUPTI promises no order. Buffers hold records_per_buffer each.
+ * hold=N: it keeps up to N of them before it gives them back, as it does with many contexts. */
 static void hand_over(void)
 {
-    size_t per = (size_t)fake_scripted("records_per_buffer", 100);
+    enum { HELD = 64 };
+    struct {
+        uint8_t *b;
+        size_t size, valid;
+    } held[HELD];
+    size_t per = (size_t)fake_scripted("records_per_buffer", 100), nheld = 0;
+    size_t hold = (size_t)fake_scripted("hold", 1);
     while (fake_state.records > 0) {
         uint8_t *b = NULL;
         size_t size = 0, max = 0, n = 0;
@@ -173,7 +180,18 @@ static void hand_over(void)
         for (; fake_state.records > 0 && n < per && (n + 1) * sizeof fake_state.rec[0] <= size; n++)
             memcpy(b + n * sizeof fake_state.rec[0], &fake_state.rec[--fake_state.records],
                    sizeof fake_state.rec[0]);
-        fake_state.complete(NULL, 0, b, size, n * sizeof fake_state.rec[0]);
+        held[nheld].b = b;
+        held[nheld].size = size;
+        held[nheld++].valid = n * sizeof fake_state.rec[0];
+        if (nheld < hold && nheld < HELD) continue;
+        while (nheld) {
+            nheld--;
+            fake_state.complete(NULL, 0, held[nheld].b, held[nheld].size, held[nheld].valid);
+        }
+    }
+    while (nheld) {
+        nheld--;
+        fake_state.complete(NULL, 0, held[nheld].b, held[nheld].size, held[nheld].valid);
     }
 }
 

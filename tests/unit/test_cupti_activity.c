@@ -191,6 +191,27 @@ static void long_windows_are_exact_in_a_bounded_pool(void **state)
     close_source(src);
 }
 
+/* One flush, or one long graph that the launching thread waits for, gives back more than the pool
+ * holds: buffers are read as they come. */
+static void buffers_are_read_while_the_launcher_waits(void **state)
+{
+    (void)state;
+    enum { LAUNCHES = 510 };
+    setenv("FAKE_CUPTI", "records_per_buffer=10", 1); /* 51 buffers in one go */
+    struct counter_source *src = open_armed(0);
+    assert_int_equal(counter_start(src), OK);
+    uint64_t tag = 0;
+    for (int i = 0; i < LAUNCHES / NAMES; i++) {
+        for (int k = 0; k < NAMES; k++) announce(src, ++tag, names[k]);
+        fake_cupti_graph(names, NAMES, NAMES);
+    }
+    assert_int_equal(counter_stop(src), OK);
+    assert_int_equal(found.n_spans, LAUNCHES);
+    assert_int_equal(found.bad_tags, 0);
+    assert_int_equal(found.sum[COUNTER_ACTIVITY].dropped, 0);
+    close_source(src);
+}
+
 static void what_does_not_fit_is_counted(void **state)
 {
     (void)state;
@@ -290,6 +311,7 @@ int main(void)
         T(a_window_of_timeless_records_gives_no_time),
         T(a_timeless_node_leaves_its_graph_untagged),
         T(long_windows_are_exact_in_a_bounded_pool),
+        T(buffers_are_read_while_the_launcher_waits),
         T(what_does_not_fit_is_counted),
         T(overhead_is_told_apart),
         T(overhead_may_be_refused),
