@@ -104,6 +104,14 @@ oracle x.tsv plain.tsv ncu.csv samples.csv; check "ranks that too few samples te
 sed 's/^value\t6\tsm__cycles_active.avg\t.*/value\t6\tsm__cycles_active.avg\t9000\t0\t4/' own.tsv >x.tsv
 bad "more active cycles than elapsed" "ours with itself, attn_prefill" x.tsv plain.tsv ncu.csv samples.csv
 
+# Several processes of ours: the mean counts, and what they differ by is noise; counts are equal in each.
+process() { sed "s/^value\t4\tgpc__cycles_elapsed.max\t.*/value\t4\tgpc__cycles_elapsed.max\t$1\t2\t4/" own.tsv; }
+for p in "1 5154" "2 5156" "3 5155" "4 5005"; do process "${p#* }" >"x${p% *}.tsv"; done
+bad "processes that agree on other cycles" "gpc__cycles_elapsed.max of q6k_gemm" x1.tsv,x2.tsv,x3.tsv plain.tsv ncu.csv samples.csv
+oracle x1.tsv,x2.tsv,x3.tsv,x4.tsv plain.tsv ncu.csv samples.csv; check "processes that differ by as much" $?
+sed 's/^value\t3\tsmsp__inst_executed.sum\t.*/value\t3\tsmsp__inst_executed.sum\t4003/' own.tsv >x.tsv
+bad "instructions that vary between processes" "smsp__inst_executed.sum of nb_pad.*of processes" own.tsv,x.tsv,own.tsv plain.tsv ncu.csv samples.csv
+
 # What an H200 gave, with ncu's replay of kernels: one repeat, other caches. What does not depend on caches is equal.
 real="$root/tests/fixtures/oracle"
 oracle "$real/own.tsv" "$real/plain.tsv" "$real/ncu.csv" "$real/samples.csv"

@@ -1,6 +1,6 @@
 """Holds what this project measured (oracle --own) against Nsight Compute's CSV of the same launches.
 
-usage: oracle.py OWN.tsv PLAIN.tsv NCU.csv [NCU_SAMPLES.csv]
+usage: oracle.py OWN.tsv[,OWN2.tsv...] PLAIN.tsv NCU.csv [NCU_SAMPLES.csv]
        oracle.py --metrics OWN.tsv      what is compared, with commas between, for ncu's --metrics
 
 Prints a table in Markdown, what was off, and the closing line. Each launch is repeated on both sides, from the
@@ -13,7 +13,9 @@ pipe within 2 %, or within the noise; both spreads are printed.
 Measured: cycles 2 %; SM%, pipes, occupancy 2 % or 1 point; DRAM bytes 2 % or 1 % of the peak over the launch;
 stall ratios 0.03 per issue and 2 % (ncu writes two digits: 0.005 of that); or, where that is more, the noise:
 Student's t for one difference in a thousand by chance times the standard error of the difference of the two means,
-by both sides' pooled spread. Noise above five such bounds decides nothing: such a difference is skipped, aloud.
+by both sides' pooled spread. Some kernels take the same time in every launch of a process and another in the next
+process, so with several OWN the mean is over processes, and the noise is at least t times their spread: each of
+ncu's figures is of one process. Noise above five such bounds decides nothing: such a difference is skipped, aloud.
 One side with itself: no more active cycles than elapsed ones, no occupancy above 100 %. ncu's figures come from
 many passes; passes from other caches break this.
 Live SM% of launches above 300 us: 1.5 points.
@@ -50,10 +52,10 @@ STUDENT = {2: 31.6, 3: 12.92, 4: 8.61, 5: 6.87, 6: 5.96, 7: 5.41, 8: 5.04}
 
 
 class Value(float):
-    """A mean with the spread of what it is the mean of."""
-    def __new__(cls, mean, sd=0.0, n=1):
+    """A mean with the spread of what it is the mean of, and of the means of several processes."""
+    def __new__(cls, mean, sd=0.0, n=1, processes=1, between=0.0):
         v = super().__new__(cls, mean)
-        v.sd, v.n = sd, n
+        v.sd, v.n, v.processes, v.between = sd, n, processes, between
         return v
 
 
@@ -82,6 +84,18 @@ def own(path):
             elif word[0] == "live":
                 by[word[1]]["live"] = float(word[2])
     return order
+
+
+def several(paths):
+    """own() of one process after the other, brought together; of the first: stalls and what isn't measured."""
+    runs = [own(p) for p in paths]
+    for first, *others in zip(*runs):
+        for k, v in first["values"].items():
+            again = [v] + [o["values"][k] for o in others if k in o["values"]]
+            whole = mean_of(again)
+            sd = math.sqrt(sum(x.sd ** 2 for x in again) / len(again))
+            first["values"][k] = Value(whole, sd, v.n, len(again), whole.sd)
+    return runs[0]
 
 
 def ncu(path):
@@ -132,7 +146,7 @@ class Checks:
         """|a - b| within the bound, or within the noise as long as that says something."""
         off, blur = abs(a - b), noise(a, b)
         if bound < off <= blur and blur > 5 * bound:
-            self.skip("%s: repeats spread by %.3g and %.3g" % (what, a.sd, b.sd))
+            self.skip("%s: repeats spread by %.3g and %.3g%s" % (what, a.sd, b.sd, ", our %d processes by %.3g" % (a.processes, a.between) if a.processes > 1 else ""))
         else:
             self.check(off <= max(bound, blur), what)
 
@@ -143,7 +157,10 @@ def noise(a, b):
     if dof < 2 or a.n < 2 or b.n < 2:
         return 0.0
     pooled = ((a.n - 1) * a.sd ** 2 + (b.n - 1) * b.sd ** 2) / dof
-    return STUDENT[min(dof, 8)] * math.sqrt(pooled * (1 / a.n + 1 / b.n))
+    blur = STUDENT[min(dof, 8)] * math.sqrt(pooled * (1 / a.n + 1 / b.n))
+    if a.processes > 2:
+        blur = max(blur, STUDENT[min(a.processes - 1, 8)] * a.between * math.sqrt(1 + 1 / a.processes))
+    return blur
 
 
 def plus(a, b):
@@ -206,8 +223,9 @@ def compare_counts(c, o, v, t, who):
         elif polls:
             c.near(v[k], t[k], (0.001 if k == INST else 0.02) * t[k], "%s of %s: %.0f, ncu %.0f" % (k, who, v[k], t[k]))
         else:
-            c.check(v[k] == t[k] and not v[k].sd and not t[k].sd, "%s of %s: %.0f (spread %.3g), ncu %.0f (%.3g)" % (
-                k, who, v[k], v[k].sd, t[k], t[k].sd))
+            c.check(v[k] == t[k] and not v[k].sd and not v[k].between and not t[k].sd,
+                    "%s of %s: %.0f (spread %.3g, of processes %.3g), ncu %.0f (%.3g)" % (
+                        k, who, v[k], v[k].sd, v[k].between, t[k], t[k].sd))
     if polls and INST in t and INST in v:
         print("  %s polls: instructions %.0f, spread %.0f of %d; ncu %.0f, %.0f of %d" % (
             who, v[INST], v[INST].sd, v[INST].n, t[INST], t[INST].sd, t[INST].n))
@@ -287,7 +305,7 @@ def row(o, t, worst, stalls):
 
 
 def main(argv):
-    c, ours, plain, theirs = Checks(), own(argv[1]), own(argv[2]), ncu(argv[3])
+    c, ours, plain, theirs = Checks(), several(argv[1].split(",")), own(argv[2]), ncu(argv[3])
     sampled = ncu(argv[4]) if len(argv) > 4 else []
     names, shown, seen = [o["kernel"] for o in ours], [p["kernel"] for p in plain], [k for k, _ in theirs]
     c.check(len(set(names)) >= 12, "only %d kernels were measured" % len(set(names)))
