@@ -1,11 +1,12 @@
 #!/bin/sh
-# soak.sh [SECONDS]: a headless live session, watched from outside. Each second the resident memory of both
+# soak.sh [SECONDS]: a headless live session, watched from outside. Each second the resident memory of the
 # processes and the CPU time of the engine's threads go into DIR/soak.csv (RESULTS=DIR keeps it). At the end:
-# the slope of either memory after the first minute by least squares with its 95 % interval, the CPU time of
+# the slope of each memory after the first minute by least squares with its 95 % interval, the CPU time of
 # the collector's threads, and what was dropped. Passes when the upper end of each slope's interval is at most
 # BOUND KiB a minute (default 256: 15 MiB an hour), the collector took at most half a core, and the report
-# accounts for every source. WORK= and SOURCES= choose what runs. Without arguments 30 s; under 90 s the slopes
-# are printed and not judged: memory that a session takes once is not through yet.
+# accounts for every source. WORK= chooses what runs. KEYS=1: somebody sits there, and every 30 s flips the variant,
+# asks for exact counters, stalls or executed counts, and walks through the views. Without arguments 30 s; under
+# 90 s the slopes are printed and not judged: memory that a session takes once is not through yet.
 set -u
 cd "$(dirname "$0")/../.."
 B="${B:-build}"
@@ -18,6 +19,23 @@ if "$B/sasstop-engine" --doctor >/dev/null 2>&1; then
     work="${WORK:---model synth:llama3-8b --bench pp512,tg64}"
 else
     work="${WORK:---model synth:tiny --backend cpu --threads 2 --sources synth --bench pp64,tg8}"
+fi
+if [ -n "${KEYS:-}" ]; then
+    {
+        left=${seconds%.*} n=0
+        echo "wait wall clock"
+        while [ "$left" -gt 0 ]; do
+            n=$((n + 1))
+            set -- x p E g
+            shift $((n % 4))
+            printf 'key v\nplay 12\nkey %s\nplay 12\n' "$1"
+            for view in 2 3 4 5 7 8 t; do echo "key $view"; done
+            printf 'play 5\nkey 1\nplay 1\n'
+            left=$((left - 30))
+        done
+        echo "key q"
+    } >"$dir/soak.keys"
+    work="$work --script $dir/soak.keys"
 fi
 python3 - "$B" "$seconds" "$dir" "${BOUND:-256}" $work <<'P'
 import json, math, os, subprocess, sys, time
@@ -42,7 +60,7 @@ def rss(pid):
 
 
 def child_of(pid):
-    """The engine: the one child; NULL before it runs."""
+    """The engine among the children, the timing engine among the engine's; None before it runs."""
     kids = read("/proc/%d/task/%d/children" % (pid, pid)).split()
     for k in kids:
         if read("/proc/%s/comm" % k).strip().startswith("sasstop-engine"):
@@ -96,11 +114,11 @@ out = open(os.path.join(DIR, "soak.out"), "w")
 report = os.path.join(DIR, "soak.json")
 if os.path.exists(report):
     os.remove(report)  # a report is never written over another file
-run = subprocess.Popen([os.path.join(B, "sasstop"), "run", "--headless", "--seconds", "%g" % SECONDS, "--report",
-                        report] + sys.argv[5:], stdout=out, stderr=out, stdin=subprocess.DEVNULL)
-start, rows, engine, cupti = time.monotonic(), [], None, False
+span = [] if "--script" in sys.argv else ["--seconds", "%g" % SECONDS]
+run = subprocess.Popen([os.path.join(B, "sasstop"), "run", "--headless", "--report", report] + span + sys.argv[5:], stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+start, rows, engine, timer, cupti = time.monotonic(), [], None, None, False
 with open(os.path.join(DIR, "soak.csv"), "w") as csv:
-    csv.write("seconds,screen_kib,engine_kib,collector_cpu_s\n")
+    csv.write("seconds,screen_kib,engine_kib,collector_cpu_s,timer_kib\n")
     nth = 0
     while run.poll() is None and time.monotonic() - start < SECONDS + 90:
         nth += 1
@@ -109,17 +127,18 @@ with open(os.path.join(DIR, "soak.csv"), "w") as csv:
         if not engine:
             continue
         cupti = cupti or "libcupti" in read("/proc/%d/maps" % engine)
+        timer = timer if timer and rss(timer) else child_of(engine)
         row = (time.monotonic() - start, rss(run.pid), rss(engine), collector_cpu(engine, cupti))
         if None not in row:
-            rows.append(row)
-            csv.write("%.2f,%d,%d,%.2f\n" % row)
+            rows.append(row + (timer and rss(timer) or 0,))
+            csv.write("%.2f,%d,%d,%.2f,%d\n" % rows[-1])
 if run.poll() is None:
     run.kill()
     run.wait()
 check(run.returncode == 0, "the session ended by itself with status %s" % run.returncode)
 check(len(rows) >= 0.8 * SECONDS - 5, "%d readings in %g s" % (len(rows), SECONDS))
 late = [r for r in rows if r[0] >= WARM]
-for at, name in ((1, "screen"), (2, "engine")):
+for at, name in ((1, "screen"), (2, "engine")) + (((4, "timing engine"),) if timer else ()):
     if len(late) < 30:
         print("skip slope of the %s: %d readings after the first minute" % (name, len(late)))
         skipped += 1
