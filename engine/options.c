@@ -37,6 +37,10 @@ static const char USAGE[] =
     "  --blocks N          pad GEMMs' shared memory so that N blocks fit on an SM, no more\n"
     "  --variants DIR      kernels of your own too: DIR/*.cubin, by their descriptors\n"
     "  --rest S            seconds without any counter between their turns (default 1)\n"
+    "  --timer T           where rounds are timed: own (a process of its own that never opens "
+    "CUPTI),\n"
+    "                      here (in this one), auto (default: own where CUPTI is opened and the\n"
+    "                      GPU's memory holds the weights twice)\n"
     "  --schedule T:C      T timed rounds, then C counted ones (default 3:1)\n"
     "  --threads N --seed S --context N --no-graphs --no-parity\n"
     "  --epoch-ns N --instance I --generation-base G --session ID --command TEXT\n"
@@ -62,6 +66,8 @@ enum opt_id {
     O_BLOCKS,
     O_VARIANTS,
     O_SCHEDULE,
+    O_TIMER,
+    O_TIMER_OF,
     O_REST,
     O_THREADS,
     O_SEED,
@@ -96,6 +102,8 @@ static const struct option OPTIONS[] = {
     {"blocks", required_argument, NULL, O_BLOCKS},
     {"variants", required_argument, NULL, O_VARIANTS},
     {"schedule", required_argument, NULL, O_SCHEDULE},
+    {"timer", required_argument, NULL, O_TIMER},
+    {"timer-of", required_argument, NULL, O_TIMER_OF},
     {"rest", required_argument, NULL, O_REST},
     {"threads", required_argument, NULL, O_THREADS},
     {"seed", required_argument, NULL, O_SEED},
@@ -245,6 +253,24 @@ static enum status take_fault(const char *text, struct script_fault *f)
     return OK;
 }
 
+/* "timer:" before it: of the process for timed rounds, which is handed the rest. */
+static enum status take_any_fault(const char *text, struct options *o)
+{
+    static const char TIMER[] = "timer:";
+    struct script_fault its;
+    if (strncmp(text, TIMER, sizeof TIMER - 1)) return take_fault(text, &o->fault);
+    o->timer_fault = text + sizeof TIMER - 1;
+    return take_fault(o->timer_fault, &its);
+}
+
+static enum status take_timer(const char *text, struct options *o)
+{
+    if (strcmp(text, "auto") && strcmp(text, "own") && strcmp(text, "here"))
+        return err_set(ERR_USAGE, "--timer takes auto, own or here, not \"%s\"", text);
+    o->timer = text;
+    return OK;
+}
+
 static enum status take_backend(const char *text, struct options *o)
 {
     if (strcmp(text, "auto") && strcmp(text, "cpu") && strcmp(text, "cuda"))
@@ -314,6 +340,10 @@ static enum status take(int id, const char *a, struct options *o)
         return options_rest(a, &o->rest_ns);
     case O_SCHEDULE:
         return take_schedule(a, o);
+    case O_TIMER:
+        return take_timer(a, o);
+    case O_TIMER_OF:
+        return take_u32("timer-of", a, 1, INT32_MAX, &o->timer_of);
     case O_THREADS:
         return take_u32("threads", a, 1, OPTIONS_MAX_THREADS, &o->threads);
     case O_SEED:
@@ -350,7 +380,7 @@ static enum status take(int id, const char *a, struct options *o)
         o->logits = a;
         return OK;
     case O_FAULT:
-        return take_fault(a, &o->fault);
+        return take_any_fault(a, o);
     case O_HELP:
         o->help = true;
         return OK;
@@ -364,6 +394,7 @@ enum status options_parse(int argc, char **argv, struct options *out)
     *out = (struct options){.fd = -1,
                             .model = "synth:tiny",
                             .backend = "auto",
+                            .timer = "auto",
                             .tokens = 64,
                             .timed = 3,
                             .counted = 1,

@@ -33,6 +33,9 @@ struct script_fault {
 struct options {
     int fd; /* -1: none given */
     const char *model, *backend, *prompt, *sources, *exact, *variant, *session, *command, *logits;
+    const char *timer;        /* where rounds are timed: auto, own, here (engine/timer.h) */
+    const char *timer_fault;  /* a scripted fault of the process for timed rounds; NULL = none */
+    uint32_t timer_of;        /* this is that process, of the engine with this pid; 0 = no */
     const char *executed;     /* what collect_request("sassexec") takes; NULL: on request alone */
     uint32_t prefill, decode; /* bench: tokens; 0 = the backend's default */
     uint32_t tokens;          /* prompt: tokens to make */

@@ -153,6 +153,8 @@ static void tell_round(struct engine *e, const struct pass *p, const struct coll
                           .decode_ns = p->made ? p->decode_ns : 0,
                           .output_hash = hash};
     snprintf(r.source, sizeof r.source, "%s", plan->source);
+    if (!plan->counted)
+        snprintf(r.timed_in, sizeof r.timed_in, "%s", e->cupti ? "here" : "clean");
     compare_hash(e, hash, plan->source);
     emit_send(e->emit, FRAME_ROUND, &r);
 }

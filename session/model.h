@@ -166,10 +166,11 @@ struct generation {
     struct series prefill, decode; /* tokens/s of timed rounds */
     struct series prefill_counted, decode_counted;
     uint32_t timed_rounds, counted_rounds; /* the first timed round warms up: not in the stats */
-    uint64_t rows_ns;                      /* launch time of all its rows */
-    struct series sm_mhz, watts, celsius;  /* by NVML, once a second */
-    char throttle[96];                     /* reasons seen while it ran; "" = none, or no NVML */
-    uint32_t throttled;                    /* readings that had one */
+    char timed_in[8]; /* where its rounds were timed (ROUND); "mixed": not all in one place */
+    uint64_t rows_ns; /* launch time of all its rows */
+    struct series sm_mhz, watts, celsius; /* by NVML, once a second */
+    char throttle[96];                    /* reasons seen while it ran; "" = none, or no NVML */
+    uint32_t throttled;                   /* readings that had one */
     bool faulted;
 };
 
@@ -351,6 +352,11 @@ bool session_selected(const struct session *s, const char *family, const char **
 /* Tokens/s of a generation's timed rounds without the one that warms up: median, IQR, rounds. */
 struct value generation_prefill(const struct session *s, const struct generation *g);
 struct value generation_decode(const struct session *s, const struct generation *g);
+
+/* Where its rounds were timed, in words of a cell and of a sentence ("in ..."); "" = not recorded.
+ */
+const char *generation_timed_in(const struct generation *g);
+const char *generation_timed_in_words(const struct generation *g);
 
 /* Whether decode is a control for a flip: it ran, and the flipped family has no part in it. */
 bool generation_controls(const struct session *s, const struct generation *g);

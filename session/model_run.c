@@ -77,6 +77,10 @@ enum status fold_round(struct session *s, const struct frame *f, const union msg
         if (decode > 0) stat_add(&g->decode_counted, decode);
         return OK;
     }
+    if (g->timed_rounds == 0)
+        memcpy(g->timed_in, d->timed_in, sizeof g->timed_in);
+    else if (strcmp(g->timed_in, d->timed_in) != 0)
+        snprintf(g->timed_in, sizeof g->timed_in, "mixed");
     if (g->timed_rounds++ == 0) return OK;
     if (prefill > 0) stat_add(&g->prefill, prefill);
     if (decode > 0) stat_add(&g->decode, decode);

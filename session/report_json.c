@@ -211,6 +211,7 @@ static void add_generations(cJSON *root, const struct session *s)
         add_figure(o, "decode_tok_s", generation_decode(s, g), false);
         add_text(o, "parity", g->def.parity);
         add_u64(o, "timed_rounds", g->timed_rounds);
+        add_text(o, "timed_in", g->timed_in);
         add_u64(o, "counted_rounds", g->counted_rounds);
         cJSON_AddBoolToObject(o, "faulted", g->faulted);
     }

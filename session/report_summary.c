@@ -50,6 +50,8 @@ static void put_wall_clock(const struct session *s, struct buf *out)
     put_rate(out, "prefill", generation_prefill(s, g));
     put_rate(out, "decode", generation_decode(s, g));
     put_ratio(out, s, g);
+    if (g->timed_rounds && generation_timed_in_words(g)[0])
+        buf_printf(out, "  timed %s\n", generation_timed_in_words(g));
 }
 
 /* Columns in the order of the table while they fit: the low priorities first get their place. */

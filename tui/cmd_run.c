@@ -31,6 +31,7 @@ enum option_id {
     OPT_REST,
     OPT_EXECUTED,
     OPT_SCHEDULE,
+    OPT_TIMER,
     OPT_EXACT,
     OPT_THREADS,
     OPT_SEED,
@@ -64,6 +65,7 @@ static const struct option run_long[] = {
     {"executed", 1, NULL, OPT_EXECUTED},
     {"schedule", 1, NULL, OPT_SCHEDULE},
     {"rest", 1, NULL, OPT_REST},
+    {"timer", 1, NULL, OPT_TIMER},
     {"threads", 1, NULL, OPT_THREADS},
     {"seed", 1, NULL, OPT_SEED},
     {"context", 1, NULL, OPT_CONTEXT},
@@ -137,6 +139,9 @@ static bool take_option(struct run_options *o, int c)
         return true;
     case OPT_REST:
         o->rest = optarg;
+        return true;
+    case OPT_TIMER:
+        o->timer = optarg;
         return true;
     case OPT_EXECUTED:
         o->executed = optarg;

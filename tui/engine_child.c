@@ -59,6 +59,7 @@ static void make_args(const struct engine_spawn *how, struct args *a)
     add_if(a, "--exact", o->exact);
     add_if(a, "--schedule", o->schedule);
     add_if(a, "--rest", o->rest);
+    add_if(a, "--timer", o->timer);
     add_if(a, "--blocks", o->blocks);
     add_if(a, "--variants", o->variants);
     add_if(a, "--executed", o->executed);

@@ -11,7 +11,7 @@ struct run_options {
     /* passed to the engine; NULL or 0 = its own default */
     const char *model, *prompt, *bench, *backend, *sources, *exact, *variant, *kd, *schedule, *rest,
         *threads;
-    const char *blocks, *variants, *executed;
+    const char *blocks, *variants, *executed, *timer;
     const char *seed, *context, *tokens;
     bool no_graphs, no_parity;
     const char *script_fault; /* tests only: see the engine */

@@ -72,6 +72,7 @@ static void round_end(struct synth *g, const char *counted)
     m.prefill_ns = (uint64_t)(prefill_us * 1e3 * slow * synth_about(g, 0.006));
     m.decode_ns = (uint64_t)(decode_us * 1e3 * slow * synth_about(g, 0.006));
     snprintf(m.source, sizeof m.source, "%s", counted);
+    if (!m.counted) snprintf(m.timed_in, sizeof m.timed_in, "own");
     g->t_ns += m.prefill_ns + m.decode_ns;
     synth_emit(g, FRAME_ROUND, &m);
 }
