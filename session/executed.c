@@ -242,7 +242,6 @@ static const char *lacking(const struct surplus *x)
 void surplus_open(const struct session *s, uint32_t row, uint32_t other, bool by_class,
                   struct surplus *out)
 {
-    const char *hint = s->recorded ? "" : " (E counts them while it runs)";
     *out = (struct surplus){.by_class = by_class};
     side_of(s, row, &out->a);
     side_of(s, other, &out->b);
@@ -256,11 +255,11 @@ void surplus_open(const struct session *s, uint32_t row, uint32_t other, bool by
         out->basis = SURPLUS_EXECUTED;
     } else if (has_static(&out->a) && has_static(&out->b)) {
         out->basis = SURPLUS_STATIC;
-        snprintf(out->why, sizeof out->why, "%s%s", lacking(out), hint);
+        snprintf(out->why, sizeof out->why, "%s", lacking(out));
     } else {
         snprintf(out->why, sizeof out->why,
-                 "%s%s, and there is no hot loop with matrix instructions on both sides",
-                 lacking(out), hint);
+                 "%s, and there is no hot loop with matrix instructions on both sides",
+                 lacking(out));
     }
     out->sum_a = total(out, &out->a);
     out->sum_b = total(out, &out->b);

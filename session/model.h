@@ -227,7 +227,6 @@ struct session {
     bool started; /* a HELLO came */
     struct msg_hello hello;
     struct msg_model model;
-    bool recorded;   /* set by who shows a recording: what is missing can't be measured any more */
     uint64_t t_ns;   /* time of the last frame */
     uint64_t frames; /* frames applied: an export names this index */
     uint64_t bytes;

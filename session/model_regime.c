@@ -101,8 +101,7 @@ void row_regime(const struct session *s, const struct row *r, struct regime *out
                            .sm_active = row_metric_best(s, r, "sm_active_pct"),
                            .stall = row_top_stall(s, r, stall, sizeof stall),
                            .stall_name = stall,
-                           .dram_ceiling = dram_ceiling(s),
-                           .recorded = s->recorded};
+                           .dram_ceiling = dram_ceiling(s)};
     in.issue = issue_of(s, r, &in.issue_elapsed);
     in.compute_ceiling = compute_ceiling(s, s->kernels[r->def.kernel].def.cls, &in.compute_name);
     regime_of(&in, out);

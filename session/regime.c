@@ -90,8 +90,7 @@ static void roofline(const struct regime_in *in, struct regime *out)
     if (in->macs > 0) {
         out->rate = value_missing(VALUE_PENDING, "no launch of it has been timed yet");
         out->roof = out->roof_share =
-            value_missing(VALUE_UNAVAILABLE, in->recorded ? "not measured in this recording"
-                                                          : "not measured (c measures it)");
+            value_missing(VALUE_UNAVAILABLE, "not measured in this session");
         if (value_known(&in->us) && in->us.v > 0)
             out->rate = value_ok(ops / in->us.v * 1e6, in->us.source);
         out->intensity = value_missing(VALUE_UNAVAILABLE, "its bytes are not known");
@@ -144,9 +143,7 @@ static void put_payoff(const struct regime_in *in, const struct part *top, struc
 {
     char freed[24];
 
-    out->saving = value_missing(VALUE_UNAVAILABLE,
-                                in->recorded ? "issue slots are not counted in this recording"
-                                             : "issue slots have not been counted (x counts them)");
+    out->saving = value_missing(VALUE_UNAVAILABLE, "issue slots are not counted in this session");
     if (!value_known(&in->issue)) {
         snprintf(out->payoff, sizeof out->payoff, "-10%% instructions: not known, %s",
                  out->saving.why);

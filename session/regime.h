@@ -40,7 +40,6 @@ struct regime_in {
     const char *stall_name;
     struct value dram_ceiling, compute_ceiling; /* B/s, MAC/s */
     const char *compute_name;                   /* "int8 mma" */
-    bool recorded; /* of a recording: no key measures what is missing */
 };
 
 struct regime {

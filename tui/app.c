@@ -127,7 +127,6 @@ enum status app_open_recording(struct app *a, const char *path)
         src->ops->close(src);
         return st;
     }
-    a->recorded.session.recorded = true;
     const char *slash = strrchr(path, '/');
     a->recorded.src = src;
     snprintf(a->recorded.label, sizeof a->recorded.label, "%s", slash ? slash + 1 : path);
@@ -202,7 +201,6 @@ void app_seek(struct app *a, uint64_t position)
     if (replay_seek(f->src, position)) {
         session_free(&f->session);
         if (session_init(&f->session) != OK) a->quit = true;
-        f->session.recorded = true;
     }
     app_pull(a, a->now_ns);
     a->dirty = true;

@@ -155,6 +155,14 @@ static void draw_inside(struct app *a, struct area area)
         if (at[g] >= 0) draw_inside_graph(a, &l, at[g], (struct area){x + 1, area.y, each - 1, 1});
 }
 
+/* A line of the regime; in a live session with the key that measures what it lacks. */
+static void draw_line(struct app *a, int y, int w, unsigned style, const char *text,
+                      const char *lacks)
+{
+    bool hint = lacks && !a->feed->replay && app_session(a)->hello.sm;
+    canvas_printf(&a->canvas, 1, y, w, style, "%s%s", text, hint ? lacks : "");
+}
+
 /* The lines between head and tables, as far as there is room for them; returns how many. */
 static int draw_lines(struct app *a, struct area area)
 {
@@ -166,8 +174,11 @@ static int draw_lines(struct app *a, struct area area)
     row_regime(app_session(a), app_row(a), &r);
     unsigned known = r.kind == REGIME_UNKNOWN ? ROLE_DIM : ROLE_ACCENT;
     if (y < end) canvas_text(c, 1, y++, area.w - 2, known, r.decided);
-    if (y < end) canvas_text(c, 1, y++, area.w - 2, ROLE_TEXT, r.payoff);
-    if (y < end) canvas_text(c, 1, y++, area.w - 2, ROLE_TEXT, r.roofline);
+    const char *count = value_known(&r.saving) ? NULL : "; x counts them";
+    bool product = app_row(a)->def.macs > 0;
+    const char *measure = product && !app_session(a)->nceilings ? "; c measures it" : NULL;
+    if (y < end) draw_line(a, y++, area.w - 2, ROLE_TEXT, r.payoff, count);
+    if (y < end) draw_line(a, y++, area.w - 2, ROLE_TEXT, r.roofline, measure);
     if (y < end) draw_inside(a, (struct area){area.x, y++, area.w, 1});
     if (area.h >= ROOMY) draw_histogram(a, (struct area){area.x, y++, area.w, 1});
     return y - area.y;

@@ -154,8 +154,8 @@ static void the_roof_is_the_lower_of_two(void **state)
     regime_of(&in, &r);
     assert_int_equal(r.roof.state, VALUE_UNAVAILABLE);
     assert_string_equal(r.roofline,
-                        "120 Top/s at 1000 op/B at least traffic; roof: not measured (c "
-                        "measures it)");
+                        "120 Top/s at 1000 op/B at least traffic; roof: not measured in "
+                        "this session");
     in.least_bytes = 0;
     regime_of(&in, &r);
     assert_int_equal(r.intensity.state, VALUE_UNAVAILABLE);

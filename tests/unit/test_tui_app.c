@@ -150,7 +150,7 @@ static void test_a_recording_is_no_engine(void **state)
     app_seek(a, replay_duration(a->recorded.src));
     app_seek(a, replay_duration(a->recorded.src) - 1000000);
     app_draw(a); /* no key is named that would refuse */
-    assert_true(canvas_holds(&a->canvas, "in this recording"));
+    assert_true(canvas_holds(&a->canvas, "in this session"));
     assert_false(canvas_holds(&a->canvas, "counts them)"));
     assert_false(canvas_holds(&a->canvas, "c measures it"));
     assert_int_equal(app_command(a, "flip", "q4k_gemm", "nb", 8, false), ERR_UNAVAILABLE);
