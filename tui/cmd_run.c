@@ -307,7 +307,11 @@ int cmd_run(int argc, char **argv)
         return command_usage("run", argv);
     }
     join(argc, argv, o.command, sizeof o.command);
-    enum status st = o.report ? check_report(o.report) : OK;
+    enum status st = OK;
+    if (o.tokens && !o.prompt)
+        st = err_set(ERR_USAGE, "--tokens is how many follow a --prompt, and there is none; the "
+                                "benchmark loop takes its lengths from --bench, e.g. pp512,tg32");
+    if (st == OK && o.report) st = check_report(o.report);
     return st == OK ? run_live(&o) : command_fail(st);
 }
 

@@ -33,6 +33,8 @@ for c in run replay report cut sass variants doctor version; do status 0 "$bin" 
 status 2 "$bin" nonsense
 status 2 "$bin" run --nonsense
 status 2 "$bin" run --bench nonsense
+status 2 "$bin" run --backend cpu --headless --tokens 5
+check "what to do about --tokens alone" grep -q -- '--prompt' err
 status 2 "$bin" run --backend cpu --headless --executed 'a b c d'
 status 2 "$bin" run --backend cpu --headless --variants ''
 status 2 "$bin" replay
