@@ -2,8 +2,9 @@
  * Lab: experiments of this session, and the form that starts one. The bar comes first: nothing is
  * measured before it stands in the recording.
  *
- * Two states: the list with the chosen experiment below it, and the form. To add a field: a row in
- * `fields` and a use of its text in start().
+ * Two states: the list with the chosen experiment below it, and the form. In a field that was just
+ * entered the first key typed replaces the text; arrows and backspace edit it. To add a field: a
+ * row in `fields` and a use of its text in start().
  */
 #include "tui/view.h"
 
@@ -29,6 +30,8 @@ struct lab_view {
     struct pane pane;
     bool form;
     unsigned at;
+    bool whole;   /* the field's text is chosen whole: what is typed replaces it */
+    size_t caret; /* in the field's text */
     char text[FIELDS][FIELD_SIZE];
 };
 
@@ -57,6 +60,13 @@ static void lab_update(struct app *a, void *data)
 
 /* ---- the form ---- */
 
+static void enter_field(struct lab_view *v, unsigned field)
+{
+    v->at = field % FIELDS;
+    v->caret = strlen(v->text[v->at]);
+    v->whole = v->caret > 0;
+}
+
 static void open_form(struct app *a, struct lab_view *v)
 {
     const struct session *s = app_session(a);
@@ -71,10 +81,10 @@ static void open_form(struct app *a, struct lab_view *v)
         return;
     }
     v->form = true;
-    v->at = FIELD_BAR;
     if (!v->text[FIELD_A][0] && session_selected(s, "q4k_gemm", &variant, &kd))
         snprintf(v->text[FIELD_A], FIELD_SIZE, "%s:%u", variant, kd);
     if (!v->text[FIELD_CLAIM][0]) snprintf(v->text[FIELD_CLAIM], FIELD_SIZE, "none");
+    enter_field(v, FIELD_BAR);
 }
 
 static void start(struct app *a, struct lab_view *v)
@@ -88,12 +98,12 @@ static void start(struct app *a, struct lab_view *v)
     double gain;
     for (unsigned i = 0; i < FIELDS; i++)
         if (!v->text[i][0]) {
-            v->at = i;
+            enter_field(v, i);
             app_say(a, ROLE_WARN, "%s is missing: %s", fields[i].name, fields[i].help);
             return;
         }
     if (lab_parse_bar(w.bar, metric, &gain) != OK) {
-        v->at = FIELD_BAR;
+        enter_field(v, FIELD_BAR);
         app_say(a, ROLE_WARN, "%s", err_msg());
         return;
     }
@@ -105,14 +115,36 @@ static void start(struct app *a, struct lab_view *v)
     app_say(a, ROLE_GOOD, "the bar stands; gates first, then pairs. Esc stops it");
 }
 
+static void insert(struct lab_view *v, char c)
+{
+    char *text = v->text[v->at];
+    if (v->whole) text[v->caret = 0] = '\0';
+    size_t n = strlen(text);
+    if (n + 1 >= FIELD_SIZE) return;
+    memmove(text + v->caret + 1, text + v->caret, n - v->caret + 1);
+    text[v->caret++] = c;
+}
+
 static void edit(struct lab_view *v, int key)
 {
     char *text = v->text[v->at];
     size_t n = strlen(text);
-    if (key == KEY_RUBOUT && n)
-        text[n - 1] = '\0';
-    else if (key >= ' ' && key < 127 && n + 1 < FIELD_SIZE)
-        text[n] = (char)key, text[n + 1] = '\0';
+    if (key >= ' ' && key < KEY_RUBOUT)
+        insert(v, (char)key);
+    else if (key == KEY_ARROW_LEFT)
+        v->caret -= v->caret > 0;
+    else if (key == KEY_ARROW_RIGHT)
+        v->caret += v->caret < n;
+    else if (key == KEY_GO_HOME)
+        v->caret = 0;
+    else if (key == KEY_GO_END)
+        v->caret = n;
+    else if (key == KEY_RUBOUT && v->caret) {
+        memmove(text + v->caret - 1, text + v->caret, n - v->caret + 1);
+        v->caret--;
+    } else
+        return;
+    v->whole = false;
 }
 
 /* In the form every key is text, but those that move. */
@@ -126,12 +158,26 @@ static bool lab_key(struct app *a, void *data, int key)
     else if (key == KEY_RETURN && v->at + 1 == FIELDS)
         start(a, v);
     else if (key == KEY_RETURN || key == KEY_TAB || key == KEY_ARROW_DOWN)
-        v->at = (v->at + 1) % FIELDS;
+        enter_field(v, v->at + 1);
     else if (key == KEY_ARROW_UP || key == KEY_BACK_TAB)
-        v->at = (v->at + FIELDS - 1) % FIELDS;
+        enter_field(v, v->at + FIELDS - 1);
     else
         edit(v, key);
     return true;
+}
+
+/* The field that is edited: its text, reversed where typing replaces it, and where typing goes. A
+ * text longer than the line shows the end that the caret is in. */
+static void draw_field(struct canvas *c, const struct lab_view *v, int x, int y, int w)
+{
+    const char *text = v->text[v->at];
+    int at = (int)v->caret, from = at >= w ? at - w + 1 : 0;
+    int n = canvas_text(c, x, y, w, ROLE_TEXT | STYLE_BOLD, text + from);
+    if (v->whole) canvas_restyle(c, x, y, n, -1, STYLE_REVERSE);
+    if (text[at])
+        canvas_restyle(c, x + at - from, y, 1, ROLE_ACCENT, STYLE_BOLD | STYLE_UNDER);
+    else
+        canvas_text(c, x + at - from, y, 1, ROLE_TEXT | STYLE_BOLD, "_");
 }
 
 static void draw_form(struct app *a, const struct lab_view *v, struct area r)
@@ -144,12 +190,16 @@ static void draw_form(struct app *a, const struct lab_view *v, struct area r)
         if (r.h < 14) y = r.y + 1 + (int)i;
         if (y >= r.y + r.h) break;
         canvas_text(c, 2, y, 11, here ? ROLE_ACCENT | STYLE_BOLD : ROLE_HEAD, fields[i].name);
-        canvas_printf(c, 14, y, r.w - 16, here ? ROLE_TEXT | STYLE_BOLD : ROLE_TEXT, "%s%s",
-                      v->text[i], here ? "_" : "");
+        if (here)
+            draw_field(c, v, 14, y, r.w - 16);
+        else
+            canvas_text(c, 14, y, r.w - 16, ROLE_TEXT, v->text[i]);
     }
     canvas_text(c, 2, r.y + r.h - 2, r.w - 4, ROLE_DIM, fields[v->at].help);
     canvas_text(c, 2, r.y + r.h - 1, r.w - 4, ROLE_DIM,
-                "Enter: next field, in the last one it starts; Esc leaves the form");
+                v->whole
+                    ? "Typing replaces, arrows edit. Enter: next field, the last starts; Esc leaves"
+                    : "Enter: next field, in the last one it starts; Esc leaves the form");
 }
 
 /* ---- one experiment ---- */
