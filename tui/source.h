@@ -67,7 +67,7 @@ double replay_speed(const struct frame_source *src);
 void replay_set_speed(struct frame_source *src, double speed);
 /* The nearest flip (or round) before or after the position; the end or 0 when there is none. */
 uint64_t replay_flip(const struct frame_source *src, int direction);
-/* The generation before or after, where it has figures: twelve rounds in, or at its last. */
+/* The generation before or after, at its last round, where it has all its figures. */
 uint64_t replay_generation(const struct frame_source *src, int direction);
 uint64_t replay_round(const struct frame_source *src, int direction);
 /* It holds experiments and no generation: there is nothing to see but in the lab. */

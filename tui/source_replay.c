@@ -173,14 +173,14 @@ static uint64_t nearest(const struct replay_source *r, const struct times *a, in
     return best;
 }
 
-/* Where generation i has figures to look at: its twelfth round, else its last, else its start. */
+/* Where generation i has the figures that it ever gets: its last round, else its start. What comes
+ * next is the flip. */
 static uint64_t settled(const struct replay_source *r, size_t i)
 {
-    enum { ROUNDS = 12 }; /* eight timed ones among them */
-    uint64_t start = r->flips.t[i], at = start, n = 0;
+    uint64_t start = r->flips.t[i], at = start;
     uint64_t end = i + 1 < r->flips.n ? r->flips.t[i + 1] : UINT64_MAX;
-    for (size_t k = 0; k < r->rounds.n && r->rounds.t[k] < end && n < ROUNDS; k++)
-        if (r->rounds.t[k] > start) at = r->rounds.t[k], n++;
+    for (size_t k = 0; k < r->rounds.n && r->rounds.t[k] < end; k++)
+        if (r->rounds.t[k] > start) at = r->rounds.t[k];
     return at;
 }
 
