@@ -1,24 +1,13 @@
-/* Tables on the canvas; see pane.h. Columns leave by priority when the width is short, but the one
- * under the cursor always stays. The cursor row carries a mark, so that it reads without colours.
+/* Tables on the canvas; see pane.h. What the width leaves out is told in the rule above, and is
+ * shown when the cursor goes there. The cursor row carries a mark, so that it reads without
+ * colours.
  */
 #include "tui/pane.h"
 
+#include "tui/pane_layout.h"
+
 #include <stdio.h>
 #include <string.h>
-
-struct layout {
-    bool shown[PANE_COLUMNS_MAX];
-    int least[PANE_COLUMNS_MAX]; /* width that a column asks for */
-    int want[PANE_COLUMNS_MAX];  /* width in which no text of a column is cut */
-    int width[PANE_COLUMNS_MAX];
-    uint32_t n;
-    int gap; /* between columns */
-};
-
-/* Most columns that a flexible column in the middle, and a text in the last one, grow by. */
-enum { FLEX_MAX = 14, LAST_MAX = 12 };
-/* Rows that are asked how long their texts are, and the most that a text column grows to. */
-enum { MEASURED_ROWS = 256, WANT_MAX = 32 };
 
 void pane_init(struct pane *p, const char *table)
 {
@@ -80,129 +69,6 @@ void pane_update(struct pane *p, const struct session *s)
     set_position(p, p->position);
 }
 
-static int total_width(const struct layout *l)
-{
-    int w = 2; /* the cursor's mark */
-    for (uint32_t i = 0; i < l->n; i++)
-        if (l->shown[i]) w += l->least[i] + 1;
-    return w - 1;
-}
-
-/* What the longest text of a column takes, its title and mark of order included. */
-static int text_need(const struct pane *p, uint32_t column)
-{
-    int need = text_columns(p->def->columns[column].title) + 1;
-    for (uint32_t i = 0; i < rows(p) && i < MEASURED_ROWS; i++) {
-        struct cell c = {.is_text = false};
-        table_cell(&p->table, i, column, &c);
-        int n = c.is_text ? text_columns(c.text) : 0;
-        if (n > need) need = n;
-    }
-    return need;
-}
-
-/* Texts that are short leave their room to others; long ones may take what is left over. */
-static void measure(const struct pane *p, struct layout *l)
-{
-    for (uint32_t i = 0; i < l->n; i++) {
-        const struct column *col = &p->def->columns[i];
-        l->shown[i] = true;
-        l->least[i] = l->want[i] = col->width;
-        if (col->numeric) continue;
-        int need = text_need(p, i);
-        if (!col->flex && need < col->width) l->least[i] = need;
-        l->want[i] = need < WANT_MAX ? need : WANT_MAX;
-    }
-}
-
-/* First what texts lack, columns that matter most before others. */
-static int fill_texts(const struct pane *p, struct layout *l, int slack)
-{
-    for (int priority = 1; slack > 0 && priority < 10; priority++)
-        for (uint32_t i = 0; i < l->n && slack > 0; i++) {
-            if (!l->shown[i] || p->def->columns[i].priority != priority) continue;
-            int more = l->want[i] - l->width[i];
-            if (more > slack) more = slack;
-            if (more <= 0) continue;
-            l->width[i] += more;
-            slack -= more;
-        }
-    return slack;
-}
-
-/* Gives the width that is left to texts that would be cut; to the flexible column, but no more than
- * its texts need when figures would stand far from their name; to a text in the last column; to the
- * gaps. */
-static void spread_slack(const struct pane *p, int w, uint32_t flex, struct layout *l)
-{
-    const struct column *col = p->def->columns;
-    int slack = w - total_width(l), shown = 0;
-    uint32_t last = 0;
-
-    for (uint32_t i = 0; i < l->n; i++)
-        if (l->shown[i]) {
-            last = i;
-            shown++;
-        }
-    l->gap = 1;
-    slack = fill_texts(p, l, slack);
-    if (flex != TABLE_NONE) {
-        int need = text_need(p, flex), most = col[flex].width + FLEX_MAX;
-        int room = (need > most ? need : most) - l->width[flex];
-        int more = flex == last || slack < room ? slack : room > 0 ? room : 0;
-        l->width[flex] += more;
-        if (l->width[flex] < 4) l->width[flex] = 4;
-        slack -= more;
-    }
-    if (slack > 0 && flex != last && !col[last].numeric) {
-        int more = slack < LAST_MAX ? slack : LAST_MAX;
-        l->width[last] += more;
-        slack -= more;
-    }
-    if (slack > 0 && shown > 1) l->gap += slack / (shown - 1) < 2 ? slack / (shown - 1) : 2;
-}
-
-/* A column that left may come back when no text is cut for it: a wider one left after it. Those
- * that repeat what a name says stay away. */
-static void bring_back(const struct pane *p, int w, struct layout *l)
-{
-    int all = total_width(l);
-    for (uint32_t i = 0; i < l->n; i++)
-        if (l->shown[i]) all += l->want[i] > l->least[i] ? l->want[i] - l->least[i] : 0;
-    for (int priority = 2; priority < 7; priority++)
-        for (uint32_t i = 0; i < l->n; i++) {
-            int more = (l->want[i] > l->least[i] ? l->want[i] : l->least[i]) + 1;
-            if (l->shown[i] || p->def->columns[i].priority != priority || all + more > w) continue;
-            l->shown[i] = true;
-            all += more;
-        }
-}
-
-/* Which columns are shown in `w`, and how wide. */
-static void lay_out(const struct pane *p, int w, struct layout *l)
-{
-    const struct column *col = p->def->columns;
-    uint32_t flex = TABLE_NONE;
-
-    l->n = p->def->ncolumns < PANE_COLUMNS_MAX ? p->def->ncolumns : PANE_COLUMNS_MAX;
-    measure(p, l);
-    while (total_width(l) > w) {
-        uint32_t worst = TABLE_NONE;
-        for (uint32_t i = 0; i < l->n; i++)
-            if (l->shown[i] && i != p->column && col[i].priority > 1 &&
-                (worst == TABLE_NONE || col[i].priority >= col[worst].priority))
-                worst = i;
-        if (worst == TABLE_NONE) break;
-        l->shown[worst] = false;
-    }
-    bring_back(p, w, l);
-    for (uint32_t i = 0; i < l->n; i++) {
-        l->width[i] = l->least[i];
-        if (l->shown[i] && col[i].flex) flex = i;
-    }
-    spread_slack(p, w, flex, l);
-}
-
 static unsigned cell_style(const struct cell *c)
 {
     static const uint8_t marks[] = {[MARK_NONE] = ROLE_TEXT,
@@ -223,7 +89,8 @@ static unsigned cell_style(const struct cell *c)
     return (unsigned)c->mark < sizeof marks ? marks[c->mark] : ROLE_TEXT;
 }
 
-static void draw_head(const struct pane *p, struct canvas *c, struct area a, const struct layout *l)
+static void draw_head(const struct pane *p, struct canvas *c, struct area a,
+                      const struct pane_layout *l)
 {
     int x = a.x + 2;
     for (uint32_t i = 0; i < l->n; i++) {
@@ -244,8 +111,8 @@ static void draw_head(const struct pane *p, struct canvas *c, struct area a, con
     }
 }
 
-static void draw_row(const struct pane *p, struct canvas *c, struct area a, const struct layout *l,
-                     uint32_t row, int y, bool cursor)
+static void draw_row(const struct pane *p, struct canvas *c, struct area a,
+                     const struct pane_layout *l, uint32_t row, int y, bool cursor)
 {
     int x = a.x + 2, cursor_x = -1, cursor_w = 0;
     for (uint32_t i = 0; i < l->n; i++) {
@@ -297,35 +164,67 @@ static void sources_text(const struct pane *p, char *text, size_t size)
     }
 }
 
-/* The rule above: title and filter, what measured the figures, the place in the list. */
-static void draw_title(const struct pane *p, struct canvas *c, struct area a)
+/* Columns that the width leaves out, and how to reach them. */
+static void columns_text(const struct pane_layout *l, bool brief, char *text, size_t size)
 {
-    char title[200], place[40], by[120];
-    int end = a.x + a.w - 2;
+    text[0] = 0;
+    if (l->page)
+        snprintf(text, size, brief ? " %u/%u, Left " : " columns %u/%u, Left goes back ",
+                 l->page + 1, l->pages);
+    else if (l->left_out)
+        snprintf(text, size, brief ? " Right: +%u " : " Right: %u more column%s ", l->left_out,
+                 l->left_out == 1 ? "" : "s");
+}
+
+/* Writes into the rule, to the left of `end`, when there is room beside the title; the new end. */
+static int draw_in_rule(struct canvas *c, struct area a, int title, int end, const char *text)
+{
+    int n = text_columns(text);
+    if (!n || end - n <= a.x + title + 5) return end;
+    canvas_text(c, end - n, a.y, n, ROLE_DIM, text);
+    return end - n - 1;
+}
+
+/* The rule above: title and filter, what measured the figures, columns left out, the place in the
+ * list. */
+static void draw_title(const struct pane *p, struct canvas *c, struct area a,
+                       const struct pane_layout *l)
+{
+    char title[200], text[120], by[120];
+    int edge = a.x + a.w - 2, end = edge;
 
     snprintf(title, sizeof title, "%s%s%s", p->def->title, p->filter[0] ? " / " : "", p->filter);
     canvas_rule(c, a.x, a.y, a.w, title);
+    if (rows(p) == 0) return;
+    int used = text_columns(title);
     if (rows(p) > (uint32_t)p->page && a.w > 40) {
-        int n = snprintf(place, sizeof place, " %u/%u ", p->position + 1, rows(p));
-        end -= n;
-        canvas_text(c, end, a.y, n, ROLE_DIM, place);
+        snprintf(text, sizeof text, " %u/%u ", p->position + 1, rows(p));
+        end = draw_in_rule(c, a, used, end, text);
     }
-    if (rows(p) == 0 || a.w < 60) return;
+    columns_text(l, a.w < 60, text, sizeof text);
+    int after = draw_in_rule(c, a, used, end, text);
+    if (after == end) {
+        columns_text(l, true, text, sizeof text);
+        after = draw_in_rule(c, a, used, end, text);
+    }
+    if (a.w < 60) return;
     sources_text(p, by, sizeof by);
-    int n = text_columns(by) + 2;
-    if (by[0] && end - n - 1 > a.x + text_columns(title) + 5)
-        canvas_printf(c, end - n - 1, a.y, n, ROLE_DIM, " %s ", by);
+    if (by[0]) snprintf(text, sizeof text, " %s ", by);
+    if (by[0]) draw_in_rule(c, a, used, after < edge ? after : edge - 1, text);
 }
 
 void pane_draw(struct pane *p, struct canvas *c, struct area a, bool focused)
 {
-    struct layout l;
+    struct pane_layout l;
 
     if (!p->def || a.h < 1 || a.w < 4) return;
     p->page = a.h - 1 - !p->untitled;
     if (p->page < 1) p->page = 1;
+    pane_lay_out(p, a.w, &l);
+    memcpy(p->order, l.order, sizeof p->order);
+    p->ordered = l.n;
     if (!p->untitled) {
-        draw_title(p, c, a);
+        draw_title(p, c, a, &l);
         a.y++;
         a.h--;
     }
@@ -336,8 +235,9 @@ void pane_draw(struct pane *p, struct canvas *c, struct area a, bool focused)
         canvas_wrap(c, (struct area){a.x + 2, a.y, a.w - 2, a.h}, ROLE_DIM, words);
         return;
     }
-    lay_out(p, a.w, &l);
     draw_head(p, c, a, &l);
+    if (p->untitled && l.left_out && !l.page)
+        canvas_printf(c, a.x, a.y, 2, ROLE_DIM, "+%u", l.left_out);
     uint32_t page = (uint32_t)p->page;
     if (p->position < p->top) p->top = p->position;
     if (p->position >= p->top + page) p->top = p->position - page + 1;
@@ -381,6 +281,18 @@ void pane_enter(struct pane *p, enum request r)
     set_position(p, down ? 0 : rows(p));
 }
 
+/* The next column as the last draw showed them; before the first draw, as the table has them. */
+static void step_column(struct pane *p, int step)
+{
+    uint32_t n = p->ordered ? p->ordered : p->def->ncolumns, at = p->column;
+
+    for (uint32_t i = 0; i < p->ordered; i++)
+        if (p->order[i] == p->column) at = i;
+    if (step < 0 ? at == 0 : at + 1 >= n) return;
+    at = step < 0 ? at - 1 : at + 1;
+    p->column = p->ordered ? p->order[at] : at;
+}
+
 bool pane_request(struct pane *p, enum request r)
 {
     uint32_t page = (uint32_t)p->page, at = p->position;
@@ -406,10 +318,8 @@ bool pane_request(struct pane *p, enum request r)
         set_position(p, rows(p));
         break;
     case REQ_LEFT:
-        if (p->column) p->column--;
-        return true;
     case REQ_RIGHT:
-        if (p->column + 1 < p->def->ncolumns) p->column++;
+        step_column(p, r == REQ_RIGHT ? 1 : -1);
         return true;
     case REQ_SORT_NEXT:
         sort_by(p, 1);

@@ -1,7 +1,9 @@
 /*
  * A pane: one session table on the screen, with sort, filter, scroll, a cursor on a row and on a
- * column. Views own their panes (zero-initialised, then pane_init), pane_free() releases.
- * The cursor stays on its item when the order changes. One thread.
+ * column. Columns that the width leaves out are told in the rule above and stand behind the last
+ * one shown: Right goes there, and the first column stays. Views own their panes (zero-initialised,
+ * then pane_init), pane_free() releases. The cursor stays on its item when the order changes. One
+ * thread.
  */
 #ifndef TUI_PANE_H
 #define TUI_PANE_H
@@ -20,6 +22,9 @@ struct pane {
     uint32_t selected; /* item under the cursor; TABLE_NONE = none */
     uint32_t position; /* its place in the table */
     uint32_t top, column;
+    /* Columns as the last draw ordered them: those that it had room for first. */
+    uint8_t order[PANE_COLUMNS_MAX];
+    uint32_t ordered;
     bool follow;   /* the cursor stays on the last row until it is moved */
     int page;      /* rows shown at the last draw */
     bool untitled; /* no rule with the title above */
