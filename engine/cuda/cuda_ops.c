@@ -171,9 +171,12 @@ static int head_kind(uint32_t head_dim)
     return head_dim == 64 ? 0 : head_dim == 96 ? 1 : head_dim == 128 ? 2 : head_dim == 256 ? 3 : -1;
 }
 
-static enum status check_attention(const struct op *op, const struct cuda_kv *kv)
+enum status cuda_check_attention(const struct backend *b, const struct op *op, int *kind)
 {
-    if (head_kind(op->head_dim) < 0) return unsupported(op, "a head length of", op->head_dim);
+    const struct cuda_kv *kv = layer_cache(b, op);
+    if (!kv) return ERR_USAGE;
+    *kind = head_kind(op->head_dim);
+    if (*kind < 0) return unsupported(op, "a head length of", op->head_dim);
     if (!op->kv_heads || op->heads % op->kv_heads || kv->dim != op->kv_heads * op->head_dim ||
         op->heads > CUDA_MAX_TOKENS)
         return err_set(ERR_USAGE, "%s: %u heads on %u key heads of %u don't fit a cache of %u",
@@ -183,17 +186,17 @@ static enum status check_attention(const struct op *op, const struct cuda_kv *kv
 
 enum status cuda_attention_parts(struct backend *b, const struct op *op)
 {
-    const struct cuda_kv *kv = layer_cache(b, op);
+    int kind;
     size_t floats = ops_attn_decode_floats(op->heads, op->head_dim);
-    enum status st = kv ? check_attention(op, kv) : ERR_USAGE;
+    enum status st = cuda_check_attention(b, op, &kind);
     if (st == OK) st = cuda_grow(b, &b->attn, floats * sizeof(float), "attention scratch");
     if (st != OK) return st;
+    const struct cuda_kv *kv = &b->kv[op->layer];
     int heads = (int)op->heads, kv_heads = (int)op->kv_heads, window = (int)op->window;
     float scale = op->scale;
     drv_ptr q = op->x.addr, k = kv->k, v = kv->v, scratch = b->attn.p;
     void *args[] = {&q, &k, &v, &scratch, &b->state, &heads, &kv_heads, &window, &scale};
-    struct cuda_launch l =
-        flat(b, op, (enum cuda_kernel)(CUDA_DECODE_64 + head_kind(op->head_dim)), 1, 0, args);
+    struct cuda_launch l = flat(b, op, (enum cuda_kernel)(CUDA_DECODE_64 + kind), 1, 0, args);
     l.grid[0] = op->kv_heads * blocks_of(op->heads / op->kv_heads, OPS_ATTN_GROUP);
     l.grid[1] = OPS_ATTN_SPLITS;
     l.block = l.v->desc.threads;
@@ -220,16 +223,16 @@ static enum status decode_attention(struct backend *b, const struct op *op)
 static enum status attention(struct backend *b, const struct op *op)
 {
     if (op->n == 1) return decode_attention(b, op);
-    const struct cuda_kv *kv = layer_cache(b, op);
-    enum status st = kv ? check_attention(op, kv) : ERR_USAGE;
+    int kind;
+    enum status st = cuda_check_attention(b, op, &kind);
     if (st != OK) return st;
+    const struct cuda_kv *kv = &b->kv[op->layer];
     int n = (int)op->n, heads = (int)op->heads, kv_heads = (int)op->kv_heads,
         window = (int)op->window;
     float scale = op->scale;
     drv_ptr q = op->x.addr, y = op->y.addr, k = kv->k, v = kv->v;
     void *args[] = {&q, &k, &v, &y, &b->state, &n, &heads, &kv_heads, &window, &scale};
-    struct cuda_launch l =
-        flat(b, op, (enum cuda_kernel)(CUDA_PREFILL_64 + head_kind(op->head_dim)), 1, 0, args);
+    struct cuda_launch l = flat(b, op, (enum cuda_kernel)(CUDA_PREFILL_64 + kind), 1, 0, args);
     l.grid[0] = blocks_of(op->n, OPS_ATTN_TILE);
     l.grid[1] = op->heads;
     l.block = l.v->desc.threads;

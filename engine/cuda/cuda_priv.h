@@ -171,6 +171,9 @@ bool cuda_is_quantised(const struct weight *w);
 /* Blocks for a kernel of kernels/ops/gemv_one.cuh: one an SM, or a pair of rows. */
 uint32_t cuda_gemv_one_blocks(const struct backend *b, uint32_t pairs);
 enum status cuda_rope_table(struct backend *b, const struct op *op, drv_ptr *out);
+/* Whether attention as asked can be launched: its layer has a cache that fits it and there are
+ * kernels for its heads, the *kind-th of each list of them. */
+enum status cuda_check_attention(const struct backend *b, const struct op *op, int *kind);
 /* Launches attn_decode_*, and leaves the merge of its parts to the caller. */
 enum status cuda_attention_parts(struct backend *b, const struct op *op);
 

@@ -60,6 +60,12 @@ static __device__ __forceinline__ float block_sum(float v, float *part)
     return warp_sum(v);
 }
 
+/* What RMSNorm multiplies by: `sum` of dim squares. */
+static __device__ __forceinline__ float inverse_rms(float sum, int dim, float eps)
+{
+    return __fdiv_rn(1.0f, __fsqrt_rn(sum / (float)dim + eps));
+}
+
 } // namespace ops
 
 /* A descriptor with the fields that every operator fills; EARLY: the kernel keeps the rules of

@@ -11,11 +11,12 @@
  * ring of its own in shared memory by cp.async: a stage is F::EACH super-blocks of both rows, taken
  * in one or two turns, and is fetched anew as soon as its bytes are in registers. Weights are
  * written by nobody, so the ring fills before early_wait(); then the activations are staged, once a
- * block.
+ * block: chunks as they are, or values that are normed and quantised on the way.
  *
  * A format F is a struct: BYTES of a super-block, LANES that share one, EACH = a stage's,
  * STAGES, SCALES = floats staged of a super-block beside its values; place(c, w) = where word w of
- * chunk c lies among the staged values; scales() stages the rest of a chunk; `struct lane` = what
+ * chunk c lies among the staged values; put() stages the rest of a chunk from {scale, sum of the
+ * first 16 values, sum}, scales() from the chunk; `struct lane` = what
  * prepare() makes of a lane once; `struct raw` = a lane's share of a row's super-block, read() from
  * the stage; dot() = the lane's part of a row's sum. A plan P is a struct: units() of all blocks,
  * at(unit, s) = row s of a pair, done(unit, v0, v1) with both sums in every lane, end(lo, hi) of a
@@ -78,6 +79,50 @@ static __device__ __forceinline__ int dot_u8s8(uint32_t w, uint32_t a, int c)
     asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(c) : "r"(w), "r"(a));
     return c;
 }
+
+/* An RMSNorm on the way into shared memory: the product of a norm's result does the norm in each
+ * block, which is shorter than a launch of one block between two products. The sums are those of
+ * rms_norm_q8. Its weights are fetched before the wait. */
+struct one_norm {
+    enum { EACH = OPS_NORM_Q8_DIM / 4 / ONE_THREADS }; /* fours a thread */
+    float4 w[EACH];
+
+    __device__ __forceinline__ void before(const float *from, int k)
+    {
+#pragma unroll
+        for (int j = 0; j < EACH; j++) {
+            const int i = threadIdx.x + j * ONE_THREADS;
+            w[j] = i < k / 4 ? ((const float4 *)from)[i] : make_float4(0, 0, 0, 0);
+        }
+    }
+
+    template <class F>
+    __device__ __forceinline__ void stage(uint8_t *shared, const float *x, float eps, int k) const
+    {
+        __shared__ float part[32];
+        float4 v[EACH];
+        float sum = 0;
+#pragma unroll
+        for (int j = 0; j < EACH; j++) {
+            const int i = threadIdx.x + j * ONE_THREADS;
+            v[j] = i < k / 4 ? __ldcg((const float4 *)x + i) : make_float4(0, 0, 0, 0);
+            sum += v[j].x * v[j].x + v[j].y * v[j].y + v[j].z * v[j].z + v[j].w * v[j].w;
+        }
+        const float r = inverse_rms(block_sum(sum, part), k, eps);
+#pragma unroll
+        for (int j = 0; j < EACH; j++) {
+            const int i = threadIdx.x + j * ONE_THREADS;
+            if (i >= k / 4) break; /* whole warps: k is a multiple of 256 */
+            const quantised q =
+                quantise_four(make_float4(v[j].x * r * w[j].x, v[j].y * r * w[j].y,
+                                          v[j].z * r * w[j].z, v[j].w * r * w[j].w));
+            ((uint32_t *)shared)[F::place(i >> 3, i & 7)] = q.q;
+            if ((i & 7) == 0)
+                F::put((float *)(shared + one_layout<F>::SCALES_AT), i >> 3, half_bits(q.scale),
+                       q.half, q.sum);
+        }
+    }
+};
 
 template <class F>
 static __device__ __forceinline__ void one_stage(uint8_t *shared, const uint8_t *chunks, int k)
@@ -162,8 +207,9 @@ static __device__ __forceinline__ int one_share(int units, int b)
     return (int)((long long)units * b / gridDim.x);
 }
 
-template <class F, class P>
-static __device__ __forceinline__ void one_run(const P plan, const uint8_t *chunks, int k)
+/* NORM: there may be no chunks. */
+template <class F, bool NORM, class P>
+static __device__ __forceinline__ void one_run(const P plan, const ops_gemv_input in, int k)
 {
     typedef one_layout<F> L;
     extern __shared__ __align__(128) uint8_t one_shared[];
@@ -180,8 +226,13 @@ static __device__ __forceinline__ void one_run(const P plan, const uint8_t *chun
 #pragma unroll
     for (int i = 0; i < F::STAGES; i++) fetch.next(i < total);
     early_release();
+    one_norm norm;
+    if (NORM && !in.chunks) norm.before(in.w, k);
     early_wait();
-    one_stage<F>(one_shared, chunks, k);
+    if (!NORM || in.chunks)
+        one_stage<F>(one_shared, in.chunks, k);
+    else
+        norm.stage<F>(one_shared, in.x, in.eps, k);
     __syncthreads();
     uint32_t slot = 0;
     int step = 0, unit = lo + warp, at[2] = {};
@@ -335,21 +386,22 @@ template <class F> struct one_glu {
     OPS_GEMV_ONE_KERNEL(FAMILY##_n1, const uint8_t *w, const uint8_t *chunks, float *y, int m,     \
                         int n, int k)                                                              \
     {                                                                                              \
-        ops::one_run<F>(ops::one_rows<F, 1>(ops_gemv_many{{w}, {y}, {m}, 0}, nullptr, k), chunks,  \
-                        k);                                                                        \
+        ops::one_run<F, false>(ops::one_rows<F, 1>(ops_gemv_many{{w}, {y}, {m}, 0}, nullptr, k),   \
+                               ops_gemv_input{chunks, nullptr, nullptr, 0}, k);                    \
     }                                                                                              \
     OPS_GEMV_ONE_DESC(FAMILY##_n1, #FAMILY, F, LAYOUT_B,                                           \
                       "one token: pairs of rows through a ring a warp, filled before the wait");   \
     OPS_GEMV_ONE_KERNEL(FAMILY##_n1_add, const uint8_t *w, const uint8_t *chunks, const float *x2, \
                         float *y, int m, int k)                                                    \
     {                                                                                              \
-        ops::one_run<F>(ops::one_rows<F, 1>(ops_gemv_many{{w}, {y}, {m}, 0}, x2, k), chunks, k);   \
+        ops::one_run<F, false>(ops::one_rows<F, 1>(ops_gemv_many{{w}, {y}, {m}, 0}, x2, k),        \
+                               ops_gemv_input{chunks, nullptr, nullptr, 0}, k);                    \
     }                                                                                              \
     OPS_GEMV_ONE_DESC(FAMILY##_n1_add, #FAMILY, F, LAYOUT_B,                                       \
                       "one token, added onto the residual stream");                                \
-    OPS_GEMV_ONE_KERNEL(FAMILY##_n1_many, const ops_gemv_many g, const uint8_t *chunks, int k)     \
+    OPS_GEMV_ONE_KERNEL(FAMILY##_n1_many, const ops_gemv_many g, const ops_gemv_input in, int k)   \
     {                                                                                              \
-        ops::one_run<F>(ops::one_rows<F, 3>(g, nullptr, k), chunks, k);                            \
+        ops::one_run<F, true>(ops::one_rows<F, 3>(g, nullptr, k), in, k);                          \
     }                                                                                              \
     OPS_GEMV_ONE_DESC(FAMILY##_n1_many, #FAMILY, F, LAYOUT_B,                                      \
                       "one token, up to three matrices that share its chunks")

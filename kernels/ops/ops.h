@@ -40,6 +40,26 @@ struct ops_gemv_many {
     int m[3], unused;
 };
 
+/* What a product of one token is given: q8 chunks; or, when there are none, the values x, of which
+ * it makes the chunks of their RMSNorm by w itself. At most OPS_NORM_Q8_DIM values then. */
+struct ops_gemv_input {
+    const uint8_t *chunks;
+    const float *x, *w;
+    float eps;
+};
+
+/* Attention of one query that isn't rotated yet, as attn_one_HD takes it. q, k, v: the step's;
+ * freq: as for rope; chunks: of y, or NULL. */
+struct ops_attn_one {
+    const float *q, *k, *v;
+    float *k_cache, *v_cache, *y;
+    uint8_t *chunks;
+    const double *freq;
+    const struct ops_state *state;
+    int heads, kv_heads, window, context, halves;
+    float scale;
+};
+
 enum {
     OPS_STATE_TOKENS = 16, /* byte offset of token[] */
     OPS_PAD = 64,          /* readable bytes that must follow every weight tensor: blocks of 20, 22,
@@ -53,9 +73,11 @@ enum {
     OPS_GEMM_TILE = 64,      /* rows and tokens a block of kernels/ops/qgemm.cuh */
     OPS_FGEMM_TILE = 64,
 
-    OPS_ATTN_TILE = 32,   /* queries a block of attn_prefill, and keys a step */
-    OPS_ATTN_SPLITS = 16, /* parts of the positions in attn_decode */
-    OPS_ATTN_GROUP = 4,   /* query heads of one kv head that a block of attn_decode takes */
+    OPS_ATTN_TILE = 32,     /* queries a block of attn_prefill, and keys a step */
+    OPS_ATTN_SPLITS = 16,   /* parts of the positions in attn_decode */
+    OPS_ATTN_GROUP = 4,     /* query heads of one kv head that a block of attn_decode takes */
+    OPS_ATTN_ONE_GROUP = 2, /* and a cluster of attn_one: 4 measured slower */
+    OPS_ATTN_CLUSTER = 8,   /* blocks that share the positions in attn_one */
 
     OPS_ARGMAX_PARTS = 128,
     OPS_ARGMAX_PART_BYTES = 16,

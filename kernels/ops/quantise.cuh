@@ -30,26 +30,41 @@ static __device__ __forceinline__ float abs_max(float4 v)
     return fmaxf(a, 0.0f);
 }
 
-/* Eight lanes a chunk, four values a lane (`part` 0..7 of it); `in`: it is stored. All 32 lanes
- * of a warp call this. */
-static __device__ __forceinline__ void quantise_eight(float4 v, int part, bool in, uint8_t *chunk)
+/* A lane's share of a chunk that eight lanes make: its four values; f16 bits of the scale; the sums
+ * of the half that the lane is in and of the whole. */
+struct quantised {
+    uint32_t q;
+    unsigned short scale;
+    int half, sum;
+};
+
+/* Eight lanes a chunk, four values a lane. All 32 lanes of a warp call this. */
+static __device__ __forceinline__ quantised quantise_four(float4 v)
 {
+    quantised r = {0, 0, 0, 0};
     float a = abs_max(v);
     for (int o = 4; o; o >>= 1) a = fmaxf(a, __shfl_xor_sync(~0u, a, o));
-    unsigned short h = quant_scale(a);
-    float da = half_bits(h);
-    uint32_t q = 0;
+    r.scale = quant_scale(a);
+    float da = half_bits(r.scale);
     if (da > 0) {
-        q = (quant_one(v.x, da) & 255) | (quant_one(v.y, da) & 255) << 8 |
-            (quant_one(v.z, da) & 255) << 16 | (uint32_t)(quant_one(v.w, da) & 255) << 24;
+        r.q = (quant_one(v.x, da) & 255) | (quant_one(v.y, da) & 255) << 8 |
+              (quant_one(v.z, da) & 255) << 16 | (uint32_t)(quant_one(v.w, da) & 255) << 24;
     }
-    int sum = __dp4a((int)q, 0x01010101, 0);
-    for (int o = 4; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
+    r.half = __dp4a((int)r.q, 0x01010101, 0);
+    for (int o = 1; o < 4; o <<= 1) r.half += __shfl_xor_sync(~0u, r.half, o);
+    r.sum = r.half + __shfl_xor_sync(~0u, r.half, 4);
+    return r;
+}
+
+/* The same into a chunk; `part`: 0..7 of it; `in`: it is stored. */
+static __device__ __forceinline__ void quantise_eight(float4 v, int part, bool in, uint8_t *chunk)
+{
+    const quantised r = quantise_four(v);
     if (!in) return;
     uint32_t *out = (uint32_t *)chunk;
-    out[1 + part] = q;
-    if (part == 0) out[0] = h;
-    if (part == 7) out[9] = (uint32_t)sum;
+    out[1 + part] = r.q;
+    if (part == 0) out[0] = r.scale;
+    if (part == 7) out[9] = (uint32_t)r.sum;
 }
 
 /* A lane a value. */

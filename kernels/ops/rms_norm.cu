@@ -7,11 +7,6 @@
  */
 #include "kernels/ops/quantise.cuh"
 
-static __device__ __forceinline__ float inverse_rms(float sum, int dim, float eps)
-{
-    return __fdiv_rn(1.0f, __fsqrt_rn(sum / (float)dim + eps));
-}
-
 extern "C" __global__ void __launch_bounds__(1024)
     rms_norm(const float *x, const float *w, float *y, int groups, int dim, float eps)
 {
@@ -20,7 +15,7 @@ extern "C" __global__ void __launch_bounds__(1024)
     float *out = y + (size_t)blockIdx.x * dim;
     float sum = 0;
     for (int i = threadIdx.x; i < dim; i += blockDim.x) sum += in[i] * in[i];
-    float r = inverse_rms(ops::block_sum(sum, part), dim, eps);
+    float r = ops::inverse_rms(ops::block_sum(sum, part), dim, eps);
     for (int i = threadIdx.x; i < dim; i += blockDim.x) out[i] = in[i] * r * w[i];
 }
 OPS_DESC(rms_norm, "ops", "RMSNorm of a token's row, one block a row", "f32", "f32", "f32", 1024);
@@ -49,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(OPS_NORM_Q8)
         v[j] = i < fours ? in[i] : make_float4(0, 0, 0, 0);
         sum += v[j].x * v[j].x + v[j].y * v[j].y + v[j].z * v[j].z + v[j].w * v[j].w;
     }
-    float r = inverse_rms(ops::block_sum(sum, part), dim, eps);
+    float r = ops::inverse_rms(ops::block_sum(sum, part), dim, eps);
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
         int i = threadIdx.x + j * blockDim.x;
@@ -73,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(OPS_FLAT)
     float *out = y + (size_t)g * dim;
     float sum = 0;
     for (int i = lane; i < dim; i += 32) sum += in[i] * in[i];
-    float r = inverse_rms(ops::warp_sum(sum), dim, eps);
+    float r = ops::inverse_rms(ops::warp_sum(sum), dim, eps);
     for (int i = lane; i < dim; i += 32) out[i] = in[i] * r * w[i];
 }
 OPS_DESC(rms_norm_head, "ops", "RMSNorm of each head, one warp a head", "f32", "f32", "f32",

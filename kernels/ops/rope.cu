@@ -1,8 +1,7 @@
 /*
  * Rotary positions, in place: each pair (a, b) of a head turns by position * freq[i].
  * rope_pairs: (2i, 2i+1). rope_halves: (i, i + head_dim/2). `freq` is made by the host, with scale
- * and factors in it. Angles are reduced to one turn in double, as f32 would be off by 1e-4 at
- * position 2000; sine and cosine are f32.
+ * and factors in it.
  * Arguments: float *x, const double *freq, const struct ops_state *state, int n, int heads,
  * int head_dim. A thread a pair.
  * rope_kv_pairs, rope_kv_halves: the same for q and k in one launch, which also puts k and v into
@@ -10,22 +9,7 @@
  * float *v_cache, const double *freq, const struct ops_state *state, int n, int heads, int
  * kv_heads, int head_dim, int context. A thread a pair of q or k.
  */
-#include "kernels/ops/common.cuh"
-
-/* {sine, cosine} of a pair's angle. */
-static __device__ __forceinline__ float2 angle(double freq, uint32_t pos)
-{
-    double turns = (double)pos * freq * 0.15915494309189535;
-    float s, c;
-    sincospif(2.0f * (float)(turns - rint(turns)), &s, &c);
-    return make_float2(s, c);
-}
-
-static __device__ __forceinline__ float2 rotate(float a, float b, float2 by)
-{
-    return make_float2(__fsub_rn(__fmul_rn(a, by.y), __fmul_rn(b, by.x)),
-                       __fadd_rn(__fmul_rn(a, by.x), __fmul_rn(b, by.y)));
-}
+#include "kernels/ops/rope.cuh"
 
 template <bool HALVES>
 static __device__ __forceinline__ void rope_body(float *x, const double *freq,
@@ -38,7 +22,7 @@ static __device__ __forceinline__ void rope_body(float *x, const double *freq,
     int t = p / pairs, h = p % pairs / half, i = p % half;
     float *v = x + ((size_t)t * heads + h) * head_dim;
     int ia = HALVES ? i : 2 * i, ib = HALVES ? i + half : 2 * i + 1;
-    float2 r = rotate(v[ia], v[ib], angle(freq[i], state->pos0 + t));
+    float2 r = ops::rope_rotate(v[ia], v[ib], ops::rope_angle(freq[i], state->pos0 + t));
     v[ia] = r.x;
     v[ib] = r.y;
 }
@@ -60,9 +44,10 @@ rope_kv_body(float *q, float *k, const float *v, float *k_cache, float *v_cache,
         key ? ((size_t)t * kv_heads + h - heads) * head_dim : ((size_t)t * heads + h) * head_dim;
     float *x = (key ? k : q) + row;
     uint32_t pos = state->pos0 + t;
-    float2 by = angle(freq[i], pos); /* a step's positions are there before its first kernel */
+    float2 by =
+        ops::rope_angle(freq[i], pos); /* a step's positions are there before its first kernel */
     early_wait();
-    float2 r = rotate(x[ia], x[ib], by);
+    float2 r = ops::rope_rotate(x[ia], x[ib], by);
     x[ia] = r.x;
     x[ib] = r.y;
     if (!key || pos >= (uint32_t)context) return;

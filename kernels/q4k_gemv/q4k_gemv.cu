@@ -138,11 +138,14 @@ struct q4k_one {
         const int sb = c >> 3, p = (c & 7) >> 1, piece = (c & 1) * 2 + (w >> 2);
         return ((sb >> 1) * 32 + piece * 8 + (sb & 1) * 4 + p) * 4 + (w & 3);
     }
+    static __device__ __forceinline__ void put(float *to, int c, float da, int, int sum)
+    {
+        ((float2 *)to)[c] = make_float2(c & 1 ? da / 16 : da, da * (float)sum);
+    }
     static __device__ __forceinline__ void scales(float *to, int c, const uint32_t *chunk)
     {
         const uint32_t bits = ops::load_chunk_word(chunk), sum = ops::load_chunk_word(chunk + 9);
-        const float da = ops::half_bits(bits & 0xffff);
-        ((float2 *)to)[c] = make_float2(c & 1 ? da / 16 : da, da * (float)(int)sum);
+        put(to, c, ops::half_bits(bits & 0xffff), 0, (int)sum);
     }
     static __device__ __forceinline__ void read(raw &r, const uint8_t *block, const lane &o)
     {
@@ -194,12 +197,12 @@ __device__ unsigned glu_counts[ops::ONE_COUNTS];
 
 OPS_GEMV_ONE(q4k_gemv, q4k_one, "q4_k");
 
-/* Arguments: gate, up, chunks, y, the chunks of y, m, k, gelu or silu. */
-OPS_GEMV_ONE_KERNEL(q4k_gemv_n1_glu, const uint8_t *gate, const uint8_t *up, const uint8_t *chunks,
-                    float *y, uint8_t *out, int m, int k, int gelu)
+/* Arguments: gate, up, what goes in, y, the chunks of y, m, k, gelu or silu. */
+OPS_GEMV_ONE_KERNEL(q4k_gemv_n1_glu, const uint8_t *gate, const uint8_t *up,
+                    const ops_gemv_input in, float *y, uint8_t *out, int m, int k, int gelu)
 {
-    ops::one_run<q4k_one>(
-        ops::one_glu<q4k_one>{gate, up, y, out, glu_counts, m, k / 256, gelu != 0}, chunks, k);
+    ops::one_run<q4k_one, true>(
+        ops::one_glu<q4k_one>{gate, up, y, out, glu_counts, m, k / 256, gelu != 0}, in, k);
 }
 OPS_GEMV_ONE_DESC(q4k_gemv_n1_glu, "q4k_gemv", q4k_one, "q4_k",
                   "gate and up as the rows of a pair, act(gate) * up and its q8 chunks");

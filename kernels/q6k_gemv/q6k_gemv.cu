@@ -141,17 +141,20 @@ struct q6k_one {
     }
     /* A lane's float4: of both its halves {da, -32 times the sum of the values as an integer}: the
      * 32 that a weight is less than its bits say. */
+    static __device__ __forceinline__ void put(float *to, int c, float da, int first, int sum)
+    {
+        float2 *half = (float2 *)to + ((c & ~3) + (c & 1) * 2) * 2 + (c >> 1 & 1);
+        half[0] = make_float2(da, __int_as_float(-32 * first));
+        half[2] = make_float2(da, __int_as_float(-32 * (sum - first)));
+    }
     static __device__ __forceinline__ void scales(float *to, int c, const uint32_t *chunk)
     {
         uint32_t v[6];
         for (int i = 0; i < 5; i++) v[i] = ops::load_chunk_word(chunk + i);
         v[5] = ops::load_chunk_word(chunk + 9);
-        const float da = ops::half_bits(v[0] & 0xffff);
         int first = 0;
         for (int i = 1; i < 5; i++) first = __dp4a((int)v[i], 0x01010101, first);
-        float2 *half = (float2 *)to + ((c & ~3) + (c & 1) * 2) * 2 + (c >> 1 & 1);
-        half[0] = make_float2(da, __int_as_float(-32 * first));
-        half[2] = make_float2(da, __int_as_float(-32 * ((int)v[5] - first)));
+        put(to, c, ops::half_bits(v[0] & 0xffff), first, (int)v[5]);
     }
     static __device__ __forceinline__ void read(raw &r, const uint8_t *b, const lane &o)
     {

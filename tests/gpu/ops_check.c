@@ -24,16 +24,16 @@ enum { NTYPES = sizeof TYPES / sizeof TYPES[0] };
 static const uint32_t TOKENS[] = {1, 2, 3, 5, 7, 8, 9, 33, 64, 129, 512};
 enum { NTOKENS = sizeof TOKENS / sizeof TOKENS[0] };
 
-/* The chunks that the last product on the GPU was given, byte for byte. */
-static void check_quantise(const char *what, const struct pair *x, uint32_t n, uint32_t k)
+/* The chunks that the last product on the GPU was given, byte for byte; x: the values on the CPU.
+ */
+static void check_quantise(const char *what, const float *x, uint32_t n, uint32_t k)
 {
     size_t bytes = n * q8_row_bytes((int)k), at = 0;
     uint8_t *ref = need(bytes), *got = need(bytes);
     struct buffer q8 = {gpu->q8.p, gpu->q8.bytes};
     char text[80];
     for (uint32_t t = 0; t < n; t++)
-        q8_quantize_row((const float *)(uintptr_t)x->c.addr + (size_t)t * k, (int)k,
-                        ref + t * q8_row_bytes((int)k));
+        q8_quantize_row(x + (size_t)t * k, (int)k, ref + t * q8_row_bytes((int)k));
     must(cuda_backend.download(gpu, &q8, 0, got, bytes));
     while (at < bytes && ref[at] == got[at]) at++;
     snprintf(text, sizeof text, "chunks differ at byte %zu of %zu", at, bytes);
@@ -53,7 +53,7 @@ static void check_product(enum quant_type type, uint32_t m, uint32_t n, uint32_t
     if (run_op(what, (struct op){.kind = OP_MATMUL, .layer = -1, .n = n}, &io)) {
         compare(what, &y, (size_t)n * m);
         snprintf(what, sizeof what, "quantise n=%u k=%u", n, k);
-        if (type == QUANT_Q8_0) check_quantise(what, &x, n, k);
+        if (type == QUANT_Q8_0) check_quantise(what, (const float *)(uintptr_t)x.c.addr, n, k);
     }
     pair_free(&x);
     pair_free(&y);
@@ -232,6 +232,82 @@ static void check_attention(void)
     }
 }
 
+/* What attn_one takes in one launch, on both: q and k turned, the cache, attention, its chunks; and
+ * attention alone, which reads the row that was stored. */
+static void check_attention_one_at(int layer, uint32_t pos, uint32_t window, bool halves)
+{
+    uint32_t hd = HEADS[layer][0], kv = HEADS[layer][1], heads = HEADS[layer][2];
+    uint32_t dim = heads * hd;
+    char what[96];
+    snprintf(what, sizeof what, "one: head=%u heads=%u/%u pos=%u window=%u %s", hd, heads, kv, pos,
+             window, halves ? "halves" : "pairs");
+    struct pair q = pair_random(dim, 1), k = pair_random(kv * hd, 1), v = pair_random(kv * hd, 1);
+    struct pair y = pair_out(dim), z = pair_out(8);
+    struct weights w = weights_of(QUANT_Q4_K, 8, (dim + 255) / 256 * 256, 1);
+    bool product = dim % 256 == 0;
+    struct step_result r[2];
+    struct op ops[2][5];
+    for (int s = 0; s < 2; s++) {
+        struct op rope = {.kind = OP_ROPE,
+                          .role = what,
+                          .n = 1,
+                          .layer = layer,
+                          .heads = heads,
+                          .head_dim = hd,
+                          .rope_base = 10000,
+                          .rope_scale = 0.5f,
+                          .rope_neox = halves},
+                  *o = ops[s];
+        for (int i = 0; i < 5; i++) o[i] = (struct op){.role = what, .n = 1, .layer = layer};
+        o[0] = o[1] = rope;
+        o[0].x = o[0].y = o[3].x = s ? q.g : q.c;
+        o[1].x = o[1].y = o[2].x = s ? k.g : k.c;
+        o[1].heads = o[3].kv_heads = kv;
+        o[2].kind = OP_KV_STORE;
+        o[2].x2 = s ? v.g : v.c;
+        o[2].dim = kv * hd;
+        o[3].kind = OP_ATTENTION;
+        o[3].y = o[4].x = s ? y.g : y.c;
+        o[3].heads = heads;
+        o[3].head_dim = hd;
+        o[3].window = window;
+        o[3].scale = 0.3f;
+        o[4].kind = OP_MATMUL;
+        o[4].y = s ? z.g : z.c;
+        o[4].w = s ? &w.g : &w.c;
+    }
+    launches = 0;
+    must(cpu_backend.run(cpu, ops[0], 4, NULL, 1, pos, false, TIMING_NONE, &r[0]));
+    must(cuda_backend.run(gpu, ops[1], product ? 5 : 4, NULL, 1, pos, false, TIMING_NONE, &r[1]));
+    compare(what, &y, dim);
+    if (product && gpu->fuse) {
+        float *got = need(dim * sizeof *got);
+        must(cuda_backend.download(gpu, &y.g, 0, got, dim * sizeof *got));
+        check_quantise(what, got, 1, dim);
+        free(got);
+    }
+    must(cuda_backend.run(gpu, ops[1], 4, NULL, 1, pos, false, TIMING_EXTERNAL, NULL));
+    must(cuda_backend.sync(gpu));
+    if (gpu->fuse) {
+        result(launches == 1, what, "more than one launch");
+        compare(what, &y, dim); /* q was left as it was */
+    }
+    check_attention_at(layer, pos, 1, window);
+    pair_free(&q);
+    pair_free(&k);
+    pair_free(&v);
+    pair_free(&y);
+    pair_free(&z);
+    pair_free(&w.p);
+}
+
+static void check_attention_one(void)
+{
+    static const uint32_t POS[] = {0, 1, 7, 63, 64, 300, 639, 640, 1023}, WINDOWS[] = {0, 16, 200};
+    for (int i = 0; i < LAYERS * 9 * 3; i++)
+        check_attention_one_at(i % LAYERS, POS[i / LAYERS % 9], WINDOWS[i / LAYERS / 9], i & 1);
+}
+
 static void check_pairwise(void)
 {
     static const struct op OPS[] = {
@@ -283,6 +359,7 @@ static void check_argmax(void)
 static void check_decode_graph(void)
 {
     uint32_t dim = 256, vocab = 64;
+    launches = times = 0;
     struct weights w = weights_of(QUANT_Q4_K, vocab, dim, 1);
     struct pair x = pair_out(dim), y = pair_out(dim), l = pair_out(vocab);
     struct op ops[2][6] = {{{0}}};
@@ -377,6 +454,7 @@ int main(void)
     check_norms();
     check_rope();
     check_attention();
+    if (launcher_limits(gpu->launcher)->sm == 90) check_attention_one();
     check_pairwise();
     check_argmax();
     check_decode_graph();
