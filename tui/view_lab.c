@@ -104,6 +104,7 @@ static void start(struct app *a, struct lab_view *v)
         }
     if (lab_parse_bar(w.bar, metric, &gain) != OK) {
         enter_field(v, FIELD_BAR);
+        v->whole = false; /* what wasn't understood is mended, not typed anew */
         app_say(a, ROLE_WARN, "%s", err_msg());
         return;
     }
