@@ -20,11 +20,16 @@ const struct report_ops *report_find(const char *ext)
     return NULL;
 }
 
+bool report_launched(const struct session *s, uint32_t i)
+{
+    for (uint32_t r = 0; r < s->nrows; r++)
+        if (s->rows[r].def.kernel == i && (s->rows[r].calls || s->rows[r].window_calls)) return true;
+    return false;
+}
+
 bool report_shows_census(const struct session *s, uint32_t i)
 {
-    bool ran = s->nrows == 0;
-    for (uint32_t r = 0; r < s->nrows && !ran; r++) ran = s->rows[r].def.kernel == i;
-    return ran && s->kernels[i].has_census;
+    return s->kernels[i].has_census && (s->nrows == 0 || report_launched(s, i));
 }
 
 static enum status write_file(int fd, const char *path, const struct buf *b)

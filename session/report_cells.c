@@ -35,7 +35,7 @@ enum status report_kernel_cells(const struct session *s, const struct cell_sink 
     for (uint32_t i = 0; st == OK && i < s->nkernels; i++) {
         struct table_query q = {.kernel = i, .row = TABLE_NONE, .other = TABLE_NONE};
         const struct kernel *k = &s->kernels[i];
-        if (k->has_census) st = report_cells(s, "census", &q, k->def.name, to);
+        if (report_shows_census(s, i)) st = report_cells(s, "census", &q, k->def.name, to);
         if (st == OK && s->nstalls) st = report_cells(s, "stalls", &q, k->def.name, to);
     }
     return st == OK ? executed(s, to) : st;

@@ -301,10 +301,11 @@ static enum status put_kernels(const struct session *s, struct buf *out)
     for (uint32_t i = 0; st == OK && i < s->nkernels; i++) {
         const struct kernel *k = &s->kernels[i];
         struct table_query q = {.kernel = i, .row = TABLE_NONE, .other = TABLE_NONE};
-        char title[160];
+        char title[200];
         if (!report_shows_census(s, i)) continue;
-        snprintf(title, sizeof title, "%s: %u instructions, %u registers", k->def.name,
-                 k->census.total, k->def.regs);
+        snprintf(title, sizeof title, "%s: %u instructions, %u registers%s", k->def.name,
+                 k->census.total, k->def.regs,
+                 report_launched(s, i) ? "" : "; never launched in this session");
         st = section(s, out, "census", &q, title, 3, true);
     }
     return st;

@@ -381,6 +381,7 @@ static void add_census(cJSON *root, const struct session *s)
         cJSON *o = cJSON_CreateObject();
         cJSON_AddItemToArray(list, o);
         add_text(o, "kernel", k->def.name);
+        cJSON_AddBoolToObject(o, "launched", report_launched(s, i));
         add_u64(o, "arch", k->census.arch);
         add_hash(o, "cubin_hash", k->def.cubin_hash);
         add_hash(o, "code_hash", k->census.code_hash);

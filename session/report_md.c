@@ -1,13 +1,16 @@
 /*
- * The Markdown report: a head that says what was run where, then the tables that screens show.
+ * The Markdown report: a summary that says what ran, where, what won and what limits it, a table of
+ * contents, then the tables that screens show.
  *
  * Invariant: every table goes through table_build() and table_cell(), so that a report can't say
- * something else than a screen. To add a section: a call in write_md().
+ * something else than a screen. Headings of details are written alone, at the start of a line: the
+ * contents are made of them. To add a section: a call in put_details().
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "session/executed.h"
+#include "session/report_contents.h"
 #include "session/report_fmt.h"
 #include "session/report_priv.h"
 
@@ -51,7 +54,7 @@ static void put_head(struct buf *out, const struct table *t, const bool *used, c
 enum { COLUMNS_MAX = 32, PAD_MAX = 40 };
 
 /* Columns that no row fills are left out, so that a CPU's report is not full of dashes. */
-static void put_table(struct buf *out, const struct table *t)
+static void put_table(struct buf *out, const struct table *t, uint32_t most)
 {
     bool used[COLUMNS_MAX];
     int width[COLUMNS_MAX];
@@ -62,7 +65,7 @@ static void put_table(struct buf *out, const struct table *t)
         width[c] = fmt_width(t, c, PAD_MAX);
     }
     put_head(out, t, used, width);
-    for (uint32_t i = 0; i < t->nrows; i++) {
+    for (uint32_t i = 0; i < t->nrows && i < most; i++) {
         for (uint32_t c = 0; c < t->def->ncolumns; c++) {
             if (!used[c]) continue;
             fmt_cell(t, i, c, text, sizeof text);
@@ -77,24 +80,47 @@ static void put_table(struct buf *out, const struct table *t)
     }
 }
 
-static enum status section(const struct session *s, struct buf *out, const char *id,
-                           const struct table_query *q, const char *title)
+/* A heading of `level` (0: none, the table alone), and at most `most` rows. */
+static enum status part(const struct session *s, struct buf *out, int level, const char *id,
+                        const struct table_query *q, const char *title, uint32_t most)
 {
     struct table t = {0};
     const struct table_def *def = table_find(id);
     enum status st = table_build(&t, s, def, q);
 
     if (st == OK) {
-        buf_printf(out, "\n## ");
-        put_escaped(out, title ? title : def->title);
-        buf_printf(out, "\n\n");
+        if (level) {
+            buf_printf(out, "\n%.*s ", level, "####");
+            put_escaped(out, title ? title : def->title);
+            buf_u8(out, '\n');
+        }
+        buf_u8(out, '\n');
         if (t.nrows)
-            put_table(out, &t);
+            put_table(out, &t, most);
         else
             buf_printf(out, "%s.\n", def->empty);
+        if (t.nrows > most) buf_printf(out, "\nand %u more below.\n", t.nrows - most);
     }
     table_free(&t);
     return st;
+}
+
+static enum status section(const struct session *s, struct buf *out, const char *id)
+{
+    return part(s, out, 2, id, NULL, NULL, UINT32_MAX);
+}
+
+/* One of many of a kind, below their heading. */
+static enum status one(const struct session *s, struct buf *out, const char *id,
+                       const struct table_query *q, const char *title)
+{
+    return part(s, out, 3, id, q, title, UINT32_MAX);
+}
+
+static void heading(struct buf *out, bool *written, const char *text)
+{
+    if (!*written) buf_printf(out, "\n## %s\n", text);
+    *written = true;
 }
 
 static void item(struct buf *out, const char *name, const char *text)
@@ -116,9 +142,6 @@ static void put_device(const struct session *s, struct buf *out)
     else
         snprintf(text, sizeof text, "%s (%u threads)", h->device, h->sms);
     item(out, "device", text);
-    item(out, "driver", h->driver);
-    item(out, "toolkit", h->toolkit);
-    item(out, "CUPTI", h->cupti);
 }
 
 static void put_about(const struct session *s, struct buf *out)
@@ -128,22 +151,27 @@ static void put_about(const struct session *s, struct buf *out)
     buf_printf(out, "# sasstop session ");
     put_escaped(out, s->hello.session);
     buf_printf(out, "\n\n");
-    fmt_time(s->hello.wall_ns, text, sizeof text);
-    item(out, "started", text);
     put_device(s, out);
-    item(out, "commit", s->hello.commit);
-    item(out, "command", s->hello.command);
     if (s->model.name[0]) {
         snprintf(text, sizeof text, "%.127s (%s, %s, hash %016llx)", s->model.name, s->model.arch,
                  s->model.quant, (unsigned long long)s->model.hash);
         item(out, "model", text);
     }
     item(out, "workload", s->model.workload);
-    if (s->hello.seed) buf_printf(out, "- seed: %llu\n", (unsigned long long)s->hello.seed);
+    item(out, "command", s->hello.command);
+    fmt_time(s->hello.wall_ns, text, sizeof text);
+    item(out, "started", text);
+    if (s->ended) item(out, "end", s->end_text[0] ? s->end_text : "the engine left");
 }
 
-static void put_length(const struct session *s, struct buf *out)
+static void put_run_of(const struct session *s, struct buf *out)
 {
+    buf_printf(out, "\n## the run\n\n");
+    item(out, "driver", s->hello.driver);
+    item(out, "toolkit", s->hello.toolkit);
+    item(out, "CUPTI", s->hello.cupti);
+    item(out, "commit", s->hello.commit);
+    if (s->hello.seed) buf_printf(out, "- seed: %llu\n", (unsigned long long)s->hello.seed);
     buf_printf(out, "- frames: this report is of frame %llu at %llu.%03llu s\n",
                (unsigned long long)s->frames, (unsigned long long)(s->t_ns / 1000000000),
                (unsigned long long)(s->t_ns / 1000000 % 1000));
@@ -157,7 +185,6 @@ static void put_length(const struct session *s, struct buf *out)
                    "limit, %llu old events\n",
                    (unsigned long long)s->garbled_frames, (unsigned long long)s->unknown_frames,
                    (unsigned long long)s->overflowed, (unsigned long long)s->lost_events);
-    if (s->ended) item(out, "end", s->end_text[0] ? s->end_text : "the engine left");
 }
 
 /* Why figures of the rows are missing: each reason once a column, with how many rows it holds for.
@@ -220,16 +247,19 @@ static enum status put_reasons(const struct session *s, struct buf *out)
 static enum status put_censuses(const struct session *s, struct buf *out)
 {
     enum status st = OK;
+    bool written = false;
 
     for (uint32_t i = 0; i < s->nkernels && st == OK; i++) {
         const struct kernel *k = &s->kernels[i];
         struct table_query q = {.kernel = i, .row = TABLE_NONE, .other = TABLE_NONE};
-        char title[160];
+        char title[200];
         if (!report_shows_census(s, i)) continue;
+        heading(out, &written, "machine code of each kernel");
         snprintf(title, sizeof title,
-                 "census of %s: %u instructions, %u registers, %u bytes shared, %u bytes spilled",
-                 k->def.name, k->census.total, k->def.regs, k->def.smem_static, k->def.spill);
-        st = section(s, out, "census", &q, title);
+                 "%s: %u instructions, %u registers, %u bytes shared, %u bytes spilled%s",
+                 k->def.name, k->census.total, k->def.regs, k->def.smem_static, k->def.spill,
+                 report_launched(s, i) ? "" : "; never launched in this session");
+        st = one(s, out, "census", &q, title);
     }
     return st;
 }
@@ -237,15 +267,15 @@ static enum status put_censuses(const struct session *s, struct buf *out)
 static enum status put_stalls(const struct session *s, struct buf *out)
 {
     enum status st = OK;
+    bool written = false;
 
     for (uint32_t i = 0; i < s->nkernels && st == OK; i++) {
         struct table_query q = {.kernel = i, .row = TABLE_NONE, .other = TABLE_NONE};
-        char title[160];
         bool seen = false;
         for (uint32_t j = 0; j < s->nstalls; j++) seen |= s->stalls[j].kernel == i;
         if (!seen) continue;
-        snprintf(title, sizeof title, "stalls of %s", s->kernels[i].def.name);
-        st = section(s, out, "stalls", &q, title);
+        heading(out, &written, "stall reasons of each kernel");
+        st = one(s, out, "stalls", &q, s->kernels[i].def.name);
     }
     return st;
 }
@@ -262,6 +292,7 @@ static void line(struct buf *out, const char *text)
 static enum status put_executed(const struct session *s, struct buf *out)
 {
     enum status st = OK;
+    bool written = false;
     for (uint32_t i = 0; st == OK && i < s->nexecuted; i++) {
         const struct executed *e = &s->executed[i];
         struct table_query q = {.kernel = TABLE_NONE, .row = e->row, .other = TABLE_NONE};
@@ -269,16 +300,17 @@ static enum status put_executed(const struct session *s, struct buf *out)
         struct surplus p;
         char title[260], name[160], words[400];
         row_title(s, &s->rows[e->row], name, sizeof name);
-        snprintf(title, sizeof title, "executed by class: %s", name);
-        st = section(s, out, "executed_classes", &q, title);
+        heading(out, &written, "executed instructions");
+        snprintf(title, sizeof title, "%s: by class", name);
+        st = one(s, out, "executed_classes", &q, title);
         exec_words(s, e, true, words, sizeof words);
         line(out, words);
-        snprintf(title, sizeof title, "executed by opcode: %s", name);
-        if (st == OK && r->def.macs > 0) st = section(s, out, "executed", &q, title);
+        snprintf(title, sizeof title, "%s: by opcode", name);
+        if (st == OK && r->def.macs > 0) st = one(s, out, "executed", &q, title);
         surplus_open(s, e->row, session_counterpart(s, r, r->def.generation), true, &p);
         if (st != OK || p.basis == SURPLUS_NONE) continue;
-        snprintf(title, sizeof title, "surplus: %s against %s", name, p.b.k->def.name);
-        st = section(s, out, "surplus", &q, title);
+        snprintf(title, sizeof title, "%s: surplus against %s", name, p.b.k->def.name);
+        st = one(s, out, "surplus", &q, title);
         surplus_words(&p, words, sizeof words);
         line(out, words);
     }
@@ -311,48 +343,111 @@ static void put_verdict(struct buf *out, const struct lab_experiment *x)
 static enum status put_experiments(const struct session *s, struct buf *out)
 {
     static const char *const parts[] = {"gates", "mechanism", "pairs"};
-    enum status st = section(s, out, "experiments", NULL, NULL);
+    enum status st = OK;
 
     for (uint32_t i = 0; i < s->nexperiments && st == OK; i++) {
         struct table_query q = {.kernel = TABLE_NONE, .row = i, .other = TABLE_NONE};
         put_verdict(out, &s->experiments[i]);
-        for (unsigned k = 0; k < 3 && st == OK; k++) st = section(s, out, parts[k], &q, NULL);
+        for (unsigned k = 0; k < 3 && st == OK; k++) st = one(s, out, parts[k], &q, NULL);
     }
     return st;
 }
 
-/* The run of an engine. */
-static enum status put_run(const struct session *s, struct buf *out)
+/* Sources that gave nothing, and ceilings: what figures below will lack. */
+static void put_lacking(const struct session *s, struct buf *out)
 {
-    static const char *const first[] = {"generations", "flips", "rows"};
-    static const char *const then[] = {"regime", "ceilings", "variants", "parity"};
-    enum status st = section(s, out, "sources", NULL, NULL);
+    bool any = false;
+    for (uint32_t i = 0; i < s->nsources; i++) {
+        const struct msg_source *x = &s->sources[i];
+        if (!strcmp(x->state, "ok")) continue;
+        if (!any) buf_printf(out, "\nCounter sources that gave nothing:\n\n");
+        any = true;
+        item(out, x->name, x->why[0] ? x->why : x->state);
+    }
+    if (s->hello.sm && !s->nceilings)
+        buf_printf(out, "\nCeilings (roofs) were not measured in this session.\n");
+}
 
-    if (st == OK && s->ntallies) st = section(s, out, "costs", NULL, NULL);
+/* What won, by how much, and what limits the kernels that take the time now. */
+static enum status put_summary(const struct session *s, struct buf *out)
+{
+    enum { TOP = 6 };
+    const struct generation *g = session_current(s);
+    uint64_t timed = 0, counted = 0;
+    enum status st = OK;
+
+    buf_printf(out, "\n## Summary\n");
+    if (s->nexperiments) st = part(s, out, 0, "experiments", NULL, NULL, UINT32_MAX);
+    if (!g) {
+        if (!s->nexperiments) buf_printf(out, "\nNo generation began: nothing was measured.\n");
+        return st;
+    }
+    for (uint32_t i = 0; i < s->ngenerations; i++) {
+        timed += s->generations[i].timed_rounds;
+        counted += s->generations[i].counted_rounds;
+    }
+    buf_printf(out, "\n%u generation%s in %llu.%llu s, %llu timed and %llu counted rounds.\n",
+               s->ngenerations, s->ngenerations == 1 ? "" : "s",
+               (unsigned long long)(s->t_ns / 1000000000),
+               (unsigned long long)(s->t_ns / 100000000 % 10), (unsigned long long)timed,
+               (unsigned long long)counted);
+    if (st == OK) st = part(s, out, 3, "best", NULL, NULL, UINT32_MAX);
+    char title[120];
+    snprintf(title, sizeof title, "what limits the costliest kernels of generation %u, the newest",
+             g->def.generation);
+    if (st == OK) st = part(s, out, 3, "regime", NULL, title, TOP);
+    put_lacking(s, out);
+    return st;
+}
+
+/* The run of an engine. */
+static enum status put_engine(const struct session *s, struct buf *out)
+{
+    static const char *const first[] = {"generations", "flips", "regime", "rows"};
+    static const char *const then[] = {"ceilings", "variants", "parity", "sources"};
+    enum status st = OK;
+
     for (unsigned i = 0; i < sizeof first / sizeof *first && st == OK; i++)
-        st = section(s, out, first[i], NULL, NULL);
+        st = section(s, out, first[i]);
     if (st == OK) st = put_reasons(s, out);
     for (unsigned i = 0; i < sizeof then / sizeof *then && st == OK; i++)
-        st = section(s, out, then[i], NULL, NULL);
+        st = section(s, out, then[i]);
+    if (st == OK && s->ntallies) st = section(s, out, "costs");
+    return st;
+}
+
+static enum status put_details(const struct session *s, struct buf *out)
+{
+    bool experiments_alone = s->nexperiments && !s->nkernels && !s->ngenerations;
+    enum status st = put_experiments(s, out);
+
+    if (st == OK && !experiments_alone) st = put_engine(s, out);
+    if (st == OK) st = put_stalls(s, out);
+    if (st == OK) st = put_executed(s, out);
+    if (st == OK) st = put_censuses(s, out);
+    put_run_of(s, out);
+    if (st == OK) st = section(s, out, "metrics");
+    if (st == OK) st = section(s, out, "drops");
+    if (st == OK) st = section(s, out, "events");
     return st;
 }
 
 static enum status write_md(const struct session *s, struct buf *out)
 {
-    bool experiments_alone = s->nexperiments && !s->nkernels && !s->ngenerations;
-    enum status st = OK;
+    struct buf details = {0};
+    enum status st;
 
     put_about(s, out);
-    put_length(s, out);
-    if (s->nexperiments) st = put_experiments(s, out);
-    if (st == OK && !experiments_alone) st = put_run(s, out);
-    if (st == OK) st = put_stalls(s, out);
-    if (st == OK) st = put_executed(s, out);
-    if (st == OK) st = put_censuses(s, out);
-    if (st == OK) st = section(s, out, "metrics", NULL, NULL);
-    if (st == OK) st = section(s, out, "drops", NULL, NULL);
-    if (st == OK) st = section(s, out, "events", NULL, NULL);
-    if (st == OK && out->failed) st = err_set(ERR_NOMEM, "out of memory for the report");
+    st = put_summary(s, out);
+    if (st == OK) st = put_details(s, &details);
+    if (st == OK) {
+        buf_printf(out, "\n## Contents\n\n");
+        st = report_contents(out, &details);
+    }
+    buf_put(out, details.data, details.len);
+    if (st == OK && (out->failed || details.failed))
+        st = err_set(ERR_NOMEM, "out of memory for the report");
+    buf_free(&details);
     return st;
 }
 

@@ -20,8 +20,10 @@ enum status report_kernel_cells(const struct session *s, const struct cell_sink 
 extern const struct report_ops report_md_ops, report_json_ops, report_html_ops, report_csv_ops,
     report_perfetto_ops, report_sqlite_ops;
 
-/* Is kernel i's census for people? Of a session whose kernels ran, of those that did; else of all.
- */
+/* Was kernel i launched in this session? */
+bool report_launched(const struct session *s, uint32_t i);
+/* Does kernel i's census belong into a report? Of a session whose kernels ran, of those that did;
+ * else of all, each marked as never launched. */
 bool report_shows_census(const struct session *s, uint32_t i);
 
 #endif

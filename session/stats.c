@@ -102,3 +102,11 @@ struct value stat_ratio(const struct series *now, const struct series *before, c
     double spread = isfinite(ia) && isfinite(ib) ? r * 0.5 * (ia / a + ib / b) : -1;
     return value_spread(r, spread, (uint32_t)(now->n < before->n ? now->n : before->n), source);
 }
+
+const char *stat_ratio_word(const struct value *ratio, bool control)
+{
+    if (ratio->spread < 0) return "noise not known yet";
+    if (ratio->n < RATIO_ROUNDS) return "few rounds";
+    if (!(fabs(ratio->v - 1) > ratio->spread)) return "within noise";
+    return control ? "moved" : ratio->v > 1 ? "faster" : "slower";
+}

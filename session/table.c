@@ -33,6 +33,7 @@ const struct table_def *const tables[] = {
     &table_pairs,
     &table_mechanism,
     &table_flips,
+    &table_best,
     &table_executed,
     &table_executed_classes,
     &table_surplus,

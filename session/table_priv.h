@@ -19,6 +19,7 @@ extern const struct table_def table_generations, table_variants, table_parity, t
 extern const struct table_def table_census, table_stalls;
 extern const struct table_def table_executed, table_executed_classes;
 extern const struct table_def table_surplus, table_surplus_opcodes;
+extern const struct table_def table_best;
 extern const struct table_def table_sources, table_events, table_metrics, table_drops;
 extern const struct table_def table_costs;
 extern const struct table_def table_regime, table_ceilings;

@@ -83,32 +83,21 @@ static void draw_rate(struct app *a, int x, int y, int w, struct value v, bool b
     canvas_text(&a->canvas, x, y, w, style, full);
 }
 
-enum { WORD_ROUNDS = 8 }; /* of either side: a band of fewer is itself chance */
-
-/* The ratio, its noise band, and a word only when the difference passes the band. Of a control,
- * which nobody touched, it isn't faster or slower: it moved, and so may the rest have. */
+/* The ratio, its noise band, and a word only when the difference passes the band. */
 static void draw_ratio(struct app *a, int x, int y, int w, struct value r, bool control)
 {
-    const char *word = "within noise";
-    unsigned style = ROLE_DIM;
     char text[120];
 
     if (r.state != VALUE_OK) {
         canvas_text(&a->canvas, x, y, w, ROLE_DIM, value_state_name(r.state));
         return;
     }
-    bool known = r.spread >= 0, moved = known && fabs(r.v - 1) > r.spread;
-    if (!known)
-        word = "noise not known yet";
-    else if (r.n < WORD_ROUNDS)
-        word = "few rounds";
-    else if (moved && control) {
-        word = "moved";
-        style = ROLE_WARN | STYLE_BOLD;
-    } else if (moved) {
-        word = r.v > 1 ? "faster" : "slower";
-        style = (r.v > 1 ? ROLE_GOOD : ROLE_BAD) | STYLE_BOLD;
-    }
+    const char *word = stat_ratio_word(&r, control);
+    unsigned style = !strcmp(word, "faster")   ? ROLE_GOOD | STYLE_BOLD
+                     : !strcmp(word, "slower") ? ROLE_BAD | STYLE_BOLD
+                     : !strcmp(word, "moved")  ? ROLE_WARN | STYLE_BOLD
+                                               : ROLE_DIM;
+    bool known = r.spread >= 0;
     if (known)
         snprintf(text, sizeof text, w < 13 ? "x%.3f %s%.1f%%" : "x%.3f %s%.3f", r.v,
                  a->canvas.ascii ? "+-" : "±", w < 13 ? 100 * r.spread / r.v : r.spread);
