@@ -2,6 +2,7 @@
 #include "engine/auto.h"
 
 #include "engine/auto_bench.h"
+#include "engine/timer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -69,6 +70,7 @@ static enum status choose(struct engine *e, const struct auto_file *f, const str
 {
     bool used[CANDIDATES] = {false};
     enum status st = e->bo->choose(e->b, p->family, NULL, "", 0);
+    timer_note_choice(e, p->family, NULL, "", 0);
     for (uint32_t s = 0; st == OK && s < p->n_shapes; s++) {
         const struct auto_row *row;
         const struct auto_candidate *c = auto_best(f, p, s, &row);
@@ -79,6 +81,7 @@ static enum status choose(struct engine *e, const struct auto_file *f, const str
             continue;
         }
         st = e->bo->choose(e->b, p->family, m, c->variant, c->kd);
+        timer_note_choice(e, p->family, m, c->variant, c->kd);
         emit_log(e->emit, 0, "auto: %s %ux%ux%u runs %s, %.1f us with cold weights", p->family,
                  m[0], m[1], m[2], c->kernel, row->us);
         used[c - p->of] = true;

@@ -166,7 +166,7 @@ enum status collect_open(struct engine *e, struct collect **out)
     if (st == OK) st = collect_open_sources(c);
     if (st == OK) st = start_turns(c);
     plain_restart(c);
-    if (st == OK) collect_clocks_start(c);
+    if (st == OK && !e->opt->timer_of) collect_clocks_start(c);
     if (st != OK) {
         collect_close(c);
         return st;

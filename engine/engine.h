@@ -17,11 +17,24 @@ enum {
     ENGINE_MAX_STEP = 2048,       /* tokens of one prefill step; longer prompts take several */
     ENGINE_CPU_STEP = 128,        /* the same on a CPU */
     ENGINE_MIN_STEP = 64,         /* room for prompts that come later */
+    ENGINE_CHOICES = 128,         /* of auto, over all families */
     ENGINE_TEXT_TIME = 200000000, /* ns between PROGRESS frames of a decode */
 };
 
 struct collect;
 struct cupti_lib;
+struct timer;
+
+/* What auto chose for a shape. */
+struct choice {
+    char family[32], variant[48];
+    uint32_t mnk[3], kd;
+};
+
+struct choices {
+    struct choice of[ENGINE_CHOICES];
+    uint32_t n, version; /* version counts changes */
+};
 
 struct engine {
     const struct options *opt;
@@ -40,6 +53,10 @@ struct engine {
     struct forward chunk, rest, decode; /* prefill: whole steps, and what is left; one token */
     struct rows *rows;
     struct collect *collect;
+    struct timer *timer; /* where timed rounds run when not here (timer.h) */
+    struct choices choices;
+    char prompt[256];         /* the last one that a command gave */
+    uint32_t prompts, blocks; /* how many did; blocks forced on an SM */
     uint32_t round, generation;
     char family[32]; /* whose variant was selected last: what a fault is blamed on */
     uint64_t last_hash;       /* of the last whole round's tokens */
@@ -57,6 +74,11 @@ void describe_hello(struct engine *e);
 void describe_model(struct engine *e);
 void describe_kernels(struct engine *e); /* KERNEL_DEF, CENSUS, MODULE */
 void describe_variants(struct engine *e);
+
+/* loop.c. Tells a step's failure as a FAULT frame. */
+void engine_tell_fault(struct engine *e, enum status st);
+/* Other work from the next round on; what ran before stays on an error. */
+enum status engine_prompt(struct engine *e, const char *text);
 
 /* rounds.c. ERR_AGAIN: given up at a token boundary, since a command waits. */
 enum status rounds_run(struct engine *e);

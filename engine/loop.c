@@ -15,6 +15,8 @@
 #include "engine/logits.h"
 #include "engine/parity.h"
 #include "engine/ticker.h"
+#include "engine/timer.h"
+#include "engine/timer_child.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -102,6 +104,7 @@ static enum status open_model(struct engine *e)
     struct ticker *life = ticker_start(e->emit, "load"); /* a synthetic model takes seconds */
     st = model_open(e->opt->model, &e->model);
     ticker_stop(life);
+    if (st == OK && e->opt->timer_of) st = timer_child_wait(e);
     if (st != OK) return st;
     if ((st = e->bo->load(e->b, e->model, load_progress, e)) != OK) return st;
     if ((st = forward_kv_init(e->bo, e->b, e->model)) != OK) return st;
@@ -147,6 +150,7 @@ static enum status select_start(struct engine *e)
         return err_set(ERR_UNAVAILABLE, "--blocks needs a GPU; without it the CPU engine runs");
     if (e->opt->blocks && e->bo->force_blocks(e->b, e->opt->blocks, text, sizeof text) != OK)
         return err_prefix(ERR_LIMIT, "--blocks %u", e->opt->blocks);
+    e->blocks = e->opt->blocks;
     if (!e->opt->variant && !e->opt->kd) return OK;
     if (e->opt->variant && auto_is(e->opt->variant)) return start_auto(e);
     const char *name = start_family(e, family, sizeof family);
@@ -166,13 +170,15 @@ static enum status open_all(struct engine *e)
     collect_library(e);
     describe_hello(e);
     if (*e->fallback) emit_log(e->emit, 1, "%s", e->fallback);
+    timer_open(e);
     if ((st = open_model(e)) != OK) return st;
     if ((st = select_start(e)) != OK) return st;
+    timer_load(e);
     describe_model(e);
     if ((st = rows_open(e->emit, &e->rows)) != OK) return st;
     if ((st = collect_open(e, &e->collect)) != OK) return st;
-    describe_kernels(e);
-    describe_variants(e);
+    if (!e->opt->timer_of) describe_kernels(e);
+    if (!e->opt->timer_of) describe_variants(e);
     char family[32];
     (void)start_family(e, family, sizeof family);
     e->generation = e->opt->generation_base;
@@ -190,23 +196,33 @@ static void reply(struct engine *e, const char *verb, bool ok, const char *text)
     emit_send(e->emit, FRAME_REPLY, &r);
 }
 
-/* Another prompt is other work: it starts a generation, so that figures don't mix. */
-static void take_prompt(struct engine *e, const char *text)
+enum status engine_prompt(struct engine *e, const char *text)
 {
     struct workload w, old = e->work;
-    if (workload_prompt(e->model, text, e->opt->tokens, &w) != OK) {
-        reply(e, "prompt", false, err_msg());
-        return;
-    }
+    enum status st = workload_prompt(e->model, text, e->opt->tokens, &w);
+    if (st != OK) return st;
     e->work = w;
-    if (build_lists(e) != OK) {
-        reply(e, "prompt", false, err_msg());
+    if ((st = build_lists(e)) != OK) {
+        char why[300];
+        snprintf(why, sizeof why, "%s", err_msg());
         workload_free(&e->work);
         e->work = old;
         (void)build_lists(e); /* it worked before */
-        return;
+        return err_set(st, "%s", why);
     }
     workload_free(&old);
+    return OK;
+}
+
+/* Another prompt is other work: it starts a generation, so that figures don't mix. */
+static void take_prompt(struct engine *e, const char *text)
+{
+    if (engine_prompt(e, text) != OK) {
+        reply(e, "prompt", false, err_msg());
+        return;
+    }
+    snprintf(e->prompt, sizeof e->prompt, "%s", text);
+    e->prompts++;
     if (auto_refresh(e) != OK)
         emit_log(e->emit, 1, "auto on the new prompt's shapes: %s", err_msg());
     e->show_prompt = true;
@@ -246,6 +262,7 @@ static void take_blocks(struct engine *e, const struct msg_command *c)
         reply(e, c->verb, false, err_msg());
         return;
     }
+    e->blocks = c->kd;
     generation_begin(e, "q4k_gemm", "blocks", "unchecked", text);
     collect_after_flip(e->collect);
     reply(e, c->verb, true, text);
@@ -330,7 +347,7 @@ static const char *fault_kind(const char *text)
 
 /* A step failed. A failure on the device is the selected variant's, since all else ran before it
  * too; one of memory or limits is nobody's. */
-static void tell_fault(struct engine *e, enum status st)
+void engine_tell_fault(struct engine *e, enum status st)
 {
     struct msg_fault f = {.blames = st == ERR_FAILED};
     const char *text = err_msg(), *variant = "", *kind = fault_kind(text);
@@ -339,7 +356,9 @@ static void tell_fault(struct engine *e, enum status st)
     snprintf(f.family, sizeof f.family, "%s", e->family);
     if (e->bo->selected(e->b, f.family, &variant, &f.kd))
         snprintf(f.variant, sizeof f.variant, "%s", variant);
-    snprintf(f.text, sizeof f.text, "%.220s; the engine restarts with the last good variant", text);
+    /* Of a round in a process of its own the engine tells what follows. */
+    snprintf(f.text, sizeof f.text, "%.220s%s", text,
+             e->opt->timer_of ? "" : "; the engine restarts with the last good variant");
     emit_send(e->emit, FRAME_FAULT, &f);
 }
 
@@ -352,7 +371,11 @@ static enum status run_rounds(struct engine *e)
         enum status st = rounds_run(e);
         if (st == OK && e->opt->rounds && ++whole >= e->opt->rounds) return OK;
         if (st == OK || st == ERR_AGAIN) continue;
-        tell_fault(e, st);
+        if (st == ERR_NOMEM && timer_runs(e)) {
+            timer_drop(e, err_msg()); /* the second copy of the weights makes room */
+            continue;
+        }
+        engine_tell_fault(e, st);
         return st;
     }
 }
@@ -415,8 +438,15 @@ static int run_stream(struct engine *e)
         emit_close(e->emit);
         return err_exit_code(st);
     }
-    st = open_all(e);
-    if (st == OK) st = e->opt->logits ? logits_write(e) : run_rounds(e);
+    /* Children are not to keep it: its end is how the screen sees that this process has gone. */
+    fcntl(eo.fd, F_SETFD, FD_CLOEXEC);
+    if (e->opt->timer_of) st = timer_child_bind(e->opt->timer_of);
+    if (st == OK) st = open_all(e);
+    if (st == OK)
+        st = e->opt->logits     ? logits_write(e)
+             : e->opt->timer_of ? timer_child_run(e)
+                                : run_rounds(e);
+    timer_close(e);
     if (st == OK) close_collect(e);
     bye(e, st);
     if (st != OK) {

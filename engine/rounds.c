@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "engine/collect.h"
 #include "engine/faults.h"
+#include "engine/timer.h"
 #include "engine/tokenizer.h"
 
 #include <stdio.h>
@@ -153,10 +154,24 @@ static void tell_round(struct engine *e, const struct pass *p, const struct coll
                           .decode_ns = p->made ? p->decode_ns : 0,
                           .output_hash = hash};
     snprintf(r.source, sizeof r.source, "%s", plan->source);
-    if (!plan->counted)
-        snprintf(r.timed_in, sizeof r.timed_in, "%s", e->cupti ? "here" : "clean");
+    if (!plan->counted) snprintf(r.timed_in, sizeof r.timed_in, "%s", e->cupti ? "here" : "clean");
     compare_hash(e, hash, plan->source);
     emit_send(e->emit, FRAME_ROUND, &r);
+}
+
+/* A timed round that runs elsewhere. */
+static enum status round_there(struct engine *e)
+{
+    struct msg_round r;
+    enum status st = timer_round(e, &r);
+    if (st != OK) return st;
+    r.round = e->round;
+    r.generation = e->generation;
+    r.counted = 0;
+    snprintf(r.timed_in, sizeof r.timed_in, "own");
+    compare_hash(e, r.output_hash, "timed in its own process");
+    emit_send(e->emit, FRAME_ROUND, &r);
+    return OK;
 }
 
 static void tell_prompt(struct engine *e)
@@ -178,6 +193,7 @@ enum status rounds_run(struct engine *e)
     tell_prompt(e);
     collect_begin(e->collect, e->round, &plan);
     if (plan.exact) return exact_round(e);
+    if (!plan.counted && timer_runs(e)) return round_there(e);
     p.timing = plan.timing;
     st = run_pass(e, &p, &hash);
     while (plan.counted && st == OK && (st = collect_end_pass(e->collect)) == ERR_AGAIN) {
