@@ -92,7 +92,7 @@ static void make_args(const struct engine *e, const char *program, struct args *
     add(a, "--model", o->model);
     add(a, "--backend", o->backend);
     add(a, "--prompt", o->prompt);
-    if (o->prompt) add_number(a, "--tokens", o->tokens);
+    add_number(a, "--tokens", o->tokens); /* a command may bring a prompt */
     if (o->prefill) snprintf(prefill, sizeof prefill, "pp%u", o->prefill);
     if (o->decode) snprintf(decode, sizeof decode, "tg%u", o->decode);
     snprintf(a->bench, sizeof a->bench, "%s%s%s", prefill, *prefill && *decode ? "," : "", decode);
