@@ -60,7 +60,7 @@ static size_t free_memory(const struct engine *e)
 /* ---- starting ---- */
 
 struct args {
-    char *v[ARGS_MAX + 1], numbers[8][24], bench[40];
+    char *v[ARGS_MAX + 1], numbers[8][24], bench[48];
     unsigned n, nnumbers;
 };
 

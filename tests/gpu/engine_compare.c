@@ -1,6 +1,7 @@
 /*
  * Compares what two runs of the engine left, for engine_parity.sh, and reads rates off one:
- *   engine_compare rates FILE SKIP        tokens/s of a stream's timed rounds but the first SKIP
+ *   engine_compare rates FILE SKIP        tokens/s of a stream's timed rounds but the first SKIP,
+ *                                         when rounds came first, and where they were timed
  *   engine_compare logits REF GOT LIMIT   two --logits files: NMSE at most LIMIT; prints the root
  *                                         mean square of their difference too, and GOT's hash
  *   engine_compare tokens REF GOT N GAP   two frame streams: the first N generated tokens equal;
@@ -169,14 +170,19 @@ static int rates(const char *path, unsigned skip)
     struct buf b = {0};
     int rc = read_all(path, &b) ? 0 : unreadable(path, "can't be read");
     unsigned n = 0;
+    double first = 0, first_timed = 0; /* s */
+    char place[8] = "";
     struct frame f;
     size_t used;
     for (size_t at = 0; rc == 0 && at < b.len; at += used) {
         enum status st = proto_next(b.data + at, b.len - at, &f, &used);
         if (used == 0) break;
         if (st != OK || f.type != FRAME_ROUND || proto_decode(&f, &m, sizeof m) != OK) continue;
+        if (!(first > 0)) first = (double)f.t_ns * 1e-9;
         if (m.round.counted || !m.round.prefill_ns || !m.round.decode_ns || n == TOKENS_MAX)
             continue;
+        if (!(first_timed > 0)) first_timed = (double)f.t_ns * 1e-9;
+        snprintf(place, sizeof place, "%s", m.round.timed_in);
         if (skip) {
             skip--;
             continue;
@@ -186,6 +192,7 @@ static int rates(const char *path, unsigned skip)
     }
     print_rate("prefill", prefill, n);
     print_rate("decode", decode, n);
+    if (n) printf("first %.2f s, timed %.2f s, in %s\n", first, first_timed, *place ? place : "?");
     buf_free(&b);
     return n ? rc : rc ? rc : 1;
 }
