@@ -257,9 +257,11 @@ void surplus_open(const struct session *s, uint32_t row, uint32_t other, bool by
         out->basis = SURPLUS_STATIC;
         snprintf(out->why, sizeof out->why, "%s", lacking(out));
     } else {
-        snprintf(out->why, sizeof out->why,
-                 "%s, and there is no hot loop with matrix instructions on both sides",
-                 lacking(out));
+        bool loops = (!out->a.k->has_census || out->a.k->has_hot) &&
+                     (!out->b.k->has_census || out->b.k->has_hot);
+        snprintf(out->why, sizeof out->why, "%s, and %s", lacking(out),
+                 loops ? "there is no hot loop with matrix instructions on both sides"
+                       : "this session is older than censuses of hot loops");
     }
     out->sum_a = total(out, &out->a);
     out->sum_b = total(out, &out->b);

@@ -183,8 +183,7 @@ static void put_payoff(const struct regime_in *in, const struct part *top, struc
         break;
     case REGIME_UNKNOWN:
         snprintf(text, size,
-                 "-10%% instructions: frees %s%% of its time's issue slots; what it saves is not "
-                 "known",
+                 "-10%% instructions: frees %s%% of issue slots; what it saves is not known",
                  freed);
         break;
     }

@@ -256,5 +256,5 @@ void cell_format(const struct column *col, const struct cell *c, int width, char
     if (c->is_text)
         fit_text(c->text, width, buf, size);
     else
-        value_format(&c->value, width, col->precision, col->si, buf, size);
+        value_format(&c->value, width, c->whole ? 0 : col->precision, col->si, buf, size);
 }

@@ -16,6 +16,7 @@ struct cell {
     bool is_text;
     char text[CELL_TEXT_MAX]; /* when is_text */
     struct value value;       /* otherwise */
+    bool whole;               /* a count: no digits after the point, whatever the column's */
     enum { MARK_NONE, MARK_GOOD, MARK_WARN, MARK_BAD, MARK_DIM } mark;
 };
 

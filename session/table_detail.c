@@ -144,7 +144,10 @@ static struct value best(const struct table_ctx *x, uint32_t i)
 
 static void get_best(const struct table_ctx *x, uint32_t i, struct cell *c)
 {
-    cell_value(c, best(x, i));
+    struct value v = best(x, i);
+    const struct msg_metric_def *d = metric_at(x, i);
+    cell_value(c, v);
+    c->whole = !d && !exact_at(x, i) && !derived[i].unit[0]; /* launches, samples */
 }
 
 static void get_steady(const struct table_ctx *x, uint32_t i, struct cell *c)

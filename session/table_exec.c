@@ -329,7 +329,7 @@ static bool keep_opcode(const struct table_ctx *x, uint32_t i)
     {"own", "own/GMAC", "", "instructions for 1e9 multiply-adds", 9, 1, 0, 1, 1, 0, p##_a}, \
     {"reference", "ref/GMAC", "", "the same of the reference", 9, 1, 0, 1, 1, 0, p##_b}, \
     {"surplus", "surplus", "", "own minus the reference's, for 1e9 multiply-adds", 9, 1, 0, 1, 1, 0, p##_delta}, \
-    {"surplus_mac", "s/MAC", "", "own minus the reference's, for one multiply-add", 10, 3, 7, 1, 0, 0, p##_delta_mac}, \
+    {"surplus_mac", "inst/MAC", "", "own minus the reference's, for one multiply-add", 10, 3, 7, 1, 0, 0, p##_delta_mac}, \
     {"part", "% of it", "%", "of the whole surplus, or saving; the parts sum to 100", 8, 1, 1, 1, 0, 0, p##_pct}
 /* clang-format on */
 

@@ -22,21 +22,25 @@ void figure_text(const struct value *v, bool spread, bool ascii, char *text, siz
 }
 
 /* The figure of a cell with its column's digits, and its spread. */
-static void column_figure(const struct column *col, const struct value *v, char *text, size_t size)
+static void column_figure(const struct column *col, const struct value *v, bool whole, char *text,
+                          size_t size)
 {
     char number[32], wide[32];
     struct value s = value_ok(v->spread, NULL);
 
-    value_format(v, 14, col->precision, col->si, number, sizeof number);
-    value_format(&s, 12, col->precision, col->si, wide, sizeof wide);
+    int precision = whole ? 0 : col->precision;
+    value_format(v, 14, precision, col->si, number, sizeof number);
+    value_format(&s, 12, precision, col->si, wide, sizeof wide);
     snprintf(text, size, v->spread >= 0 ? "%s ± %s" : "%s", number, wide);
 }
 
-static void explain_value(const struct column *col, const struct value *v, char *text, size_t size)
+static void explain_value(const struct column *col, const struct cell *cell, char *text,
+                          size_t size)
 {
+    const struct value *v = &cell->value;
     const char *unit = col->unit ? col->unit : "";
     char number[80], from[120] = "";
-    column_figure(col, v, number, sizeof number);
+    column_figure(col, v, cell->whole, number, sizeof number);
     if (!value_known(v)) {
         snprintf(text, size, "%s%s%s", value_state_name(v->state), v->why ? ": " : "",
                  v->why ? v->why : "");
@@ -78,7 +82,7 @@ void pane_explain(const struct pane *p, char *text, size_t size)
     if (cell.is_text)
         snprintf(what, sizeof what, "%.*s", (int)sizeof what - 1, cell.text);
     else
-        explain_value(col, &cell.value, what, sizeof what);
+        explain_value(col, &cell, what, sizeof what);
     const char *help = col->help ? col->help : "";
     if (p->def->row_help) {
         explain_row(p, what, help, text, size);

@@ -5,8 +5,11 @@
 #include "session/timeline.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { WRAP_FROM_H = 19 }; /* from this height on, lines that are too long may take a second row */
 
 struct detail {
     struct pane figures, stalls;
@@ -50,6 +53,36 @@ static void detail_update(struct app *a, void *data)
     if (!v->second) pane_enter(&v->stalls, REQ_DOWN);
 }
 
+static void add(char *text, size_t size, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void add(char *text, size_t size, const char *fmt, ...)
+{
+    size_t n = strlen(text);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text + n, size - n, fmt, ap);
+    va_end(ap);
+}
+
+/* The work, and what a launch of it takes: "14336x512x4096  grid 8x112  256 threads ...". */
+static void put_work(const struct kernel *k, const struct msg_row_def *d, char *text, size_t size)
+{
+    snprintf(text, size, "%ux%u", d->m, d->n);
+    if (d->k) add(text, size, "x%u", d->k);
+    if (!k->def.arch) return;
+    add(text, size, "  grid %u", d->grid_x);
+    if (d->grid_y > 1 || d->grid_z > 1) add(text, size, "x%u", d->grid_y);
+    if (d->grid_z > 1) add(text, size, "x%u", d->grid_z);
+    add(text, size, "  %u threads  %u regs  ", k->def.threads, k->def.regs);
+    if (k->def.smem_static && d->smem_dynamic)
+        add(text, size, "%.4g+", k->def.smem_static / 1024.0);
+    add(text, size, "%.4g KiB smem",
+        (d->smem_dynamic ? d->smem_dynamic : k->def.smem_static) / 1024.0);
+    if (d->blocks_per_sm)
+        add(text, size, "  %u block%s/SM", d->blocks_per_sm, d->blocks_per_sm == 1 ? "" : "s");
+    if (k->def.spill) add(text, size, "  spills %u B", k->def.spill);
+}
+
 /* Who it is, in at most four rows; returns how many. */
 static int draw_head(struct app *a, struct area area)
 {
@@ -65,19 +98,7 @@ static int draw_head(struct app *a, struct area area)
                   "%s, %s, g%u%s%s", d->role, d->phase, d->generation,
                   k->faulted ? ", FAULTED" : "", "");
     if (k->def.note[0] && area.h >= 14) canvas_text(c, 1, y++, area.w - 2, ROLE_DIM, k->def.note);
-    int n = snprintf(line, sizeof line, "m %u  n %u", d->m, d->n);
-    if (d->k) n += snprintf(line + n, sizeof line - (size_t)n, "  k %u", d->k);
-    if (k->def.arch) {
-        n += snprintf(line + n, sizeof line - (size_t)n, "  grid %ux%ux%u", d->grid_x, d->grid_y,
-                      d->grid_z);
-        n += snprintf(line + n, sizeof line - (size_t)n, "  %u threads  %u regs  smem %u+%u B",
-                      k->def.threads, k->def.regs, k->def.smem_static, d->smem_dynamic);
-        if (d->blocks_per_sm)
-            n += snprintf(line + n, sizeof line - (size_t)n, "  %u block%s/SM", d->blocks_per_sm,
-                          d->blocks_per_sm == 1 ? "" : "s");
-        if (k->def.spill)
-            snprintf(line + n, sizeof line - (size_t)n, "  spills %u B", k->def.spill);
-    }
+    put_work(k, d, line, sizeof line);
     canvas_text(c, 1, y++, area.w - 2, ROLE_TEXT, line);
     if (d->asked[0])
         canvas_printf(c, 1, y++, area.w - 2, ROLE_WARN, "asked for %s: %s", d->asked, d->why);
@@ -164,7 +185,7 @@ static void draw_line(struct app *a, int y, int w, unsigned style, const char *t
 }
 
 /* The lines between head and tables, as far as there is room for them; returns how many. */
-static int draw_lines(struct app *a, struct area area)
+static int draw_lines(struct app *a, struct area area, bool roomy)
 {
     enum { TABLES_MIN = 8, ROOMY = 17 };
     struct canvas *c = &a->canvas;
@@ -173,7 +194,8 @@ static int draw_lines(struct app *a, struct area area)
 
     row_regime(app_session(a), app_row(a), &r);
     unsigned known = r.kind == REGIME_UNKNOWN ? ROLE_DIM : ROLE_ACCENT;
-    if (y < end) canvas_text(c, 1, y++, area.w - 2, known, r.decided);
+    int rows = roomy && y + 1 < end ? 2 : 1;
+    if (y < end) y += canvas_wrap(c, (struct area){1, y, area.w - 2, rows}, known, r.decided);
     const char *count = value_known(&r.saving) ? NULL : "; x counts them";
     bool product = app_row(a)->def.macs > 0;
     const char *measure = product && !app_session(a)->nceilings ? "; c measures it" : NULL;
@@ -192,10 +214,11 @@ static void detail_draw(struct app *a, void *data, struct area area)
         canvas_text(&a->canvas, 1, area.y, area.w - 2, ROLE_DIM, "no kernel has run yet");
         return;
     }
+    bool roomy = area.h >= WRAP_FROM_H;
     int used = draw_head(a, area);
     area.y += used;
     area.h -= used;
-    used = draw_lines(a, area);
+    used = draw_lines(a, area, roomy);
     area.y += used;
     area.h -= used;
     if (area.w >= 150) {
@@ -207,7 +230,7 @@ static void detail_draw(struct app *a, void *data, struct area area)
         return;
     }
     /* The stalls take the rows they have, up to two fifths; one row says that there are none. */
-    int low = area.h >= 12 ? area.h * 2 / 5 : 0, want = (int)v->stalls.table.nrows + 2;
+    int low = area.h >= 11 ? area.h * 2 / 5 : 0, want = (int)v->stalls.table.nrows + 2;
     if (want < 3) want = 2;
     if (low > want) low = want;
     if (v->second && !low) {

@@ -87,11 +87,14 @@ static int draw_head(struct app *app, const struct diff_view *v, struct area are
                   diff_verdict_name(d->verdict),
                   d->verdict == DIFF_IDENTICAL ? ": a timing between them is noise" : "");
     y++;
-    canvas_printf(c, 1, y++, area.w - 2, ROLE_TEXT,
-                  "%u -> %u instructions, %d -> %d regs; aligned: %u equal, %u scheduling, %u "
-                  "operands; -%u +%u",
-                  a->total, b->total, a->regs, b->regs, d->n[DIFF_SAME], d->n[DIFF_CONTROL],
-                  d->n[DIFF_OPERANDS], d->n[DIFF_ONLY_A], d->n[DIFF_ONLY_B]);
+    char counts[240];
+    snprintf(counts, sizeof counts,
+             "%u -> %u instructions, %d -> %d regs; aligned: %u equal, %u scheduling, %u operands; "
+             "-%u +%u",
+             a->total, b->total, a->regs, b->regs, d->n[DIFF_SAME], d->n[DIFF_CONTROL],
+             d->n[DIFF_OPERANDS], d->n[DIFF_ONLY_A], d->n[DIFF_ONLY_B]);
+    int rows = area.h >= LEGEND_FROM_H ? 2 : 1;
+    y += canvas_wrap(c, (struct area){1, y, area.w - 2, rows}, ROLE_TEXT, counts);
     if (!v->by_opcode && area.h >= LEGEND_FROM_H)
         canvas_text(
             c, 1, y++, area.w - 2, ROLE_DIM,

@@ -21,6 +21,7 @@ enum {
     ADDRESS_W = 12,
     SOURCE_W = 8,
     WORDS_FROM_H = 12,
+    CONTROL_FROM_W = 100,
     SAMPLES_FROM_H = 14
 };
 
@@ -32,8 +33,10 @@ struct listing_view {
     uint32_t nrows, at, top;
     uint32_t back[JUMPS_KEPT], nback; /* rows that jumps were followed from */
     int page;
-    bool no_arrows, no_control, no_source;
-    uint64_t shown; /* code hash that the rows were made for */
+    bool no_arrows, no_source;
+    bool other_control; /* control fields: not as the width would have it */
+    bool narrow;        /* figures leave no room for control fields beside operands */
+    uint64_t shown;     /* code hash that the rows were made for */
     struct source_text source;
     struct vendor_text vendor; /* shown instead of our text while it has lines */
     bool own_text;             /* the user, or a script, wants ours */
@@ -187,6 +190,11 @@ static void listing_update(struct app *a, void *data)
 
 /* ---- drawing ---- */
 
+static bool shows_control(const struct listing_view *v)
+{
+    return v->narrow == v->other_control;
+}
+
 static int draw_head(struct app *a, const struct listing_view *v, struct area area)
 {
     const struct census *s = &v->code.census;
@@ -197,7 +205,7 @@ static int draw_head(struct app *a, const struct listing_view *v, struct area ar
     char hot[64] = "no loop", text[400];
     if (v->heat.hot >= 0) {
         const struct flow_loop *l = &f->loops[v->heat.hot];
-        snprintf(hot, sizeof hot, "hot loop %x-%x, %u instructions", l->head, l->last, l->insns);
+        snprintf(hot, sizeof hot, "hot loop %x-%x: %u of them", l->head, l->last, l->insns);
     }
     canvas_printf(c, x, area.y, area.w - x - 1, ROLE_TEXT, "%s, %u instructions, %d regs, %s",
                   s->arch, s->total, s->regs, hot);
@@ -221,11 +229,13 @@ static int draw_head(struct app *a, const struct listing_view *v, struct area ar
     }
     canvas_text(c, cx, area.y + 1, area.w - cx, ROLE_HEAD, "   addr  d");
     cx += ADDRESS_W;
-    if (!v->no_control) {
+    if (shows_control(v)) {
         canvas_text(c, cx, area.y + 1, area.w - cx, ROLE_HEAD, "stall w  r  wait");
         cx += CONTROL_W;
     }
-    canvas_text(c, cx, area.y + 1, area.w - cx, ROLE_HEAD, "instruction");
+    canvas_text(c, cx, area.y + 1, area.w - cx, ROLE_HEAD,
+                shows_control(v) || !v->narrow ? "instruction"
+                                               : "instruction  (o: control fields)");
     return used + 1;
 }
 
@@ -264,7 +274,7 @@ static void draw_insn(struct app *a, const struct listing_view *v, int x, int y,
                       hot ? "*" : "");
     x += ADDRESS_W;
     w -= ADDRESS_W;
-    if (!v->no_control) {
+    if (shows_control(v)) {
         canvas_text(c, x, y, w, ROLE_DIM, control_text(in, text, sizeof text));
         x += CONTROL_W;
         w -= CONTROL_W;
@@ -313,6 +323,7 @@ static void listing_draw(struct app *a, void *data, struct area area)
         draw_none(a, v, area);
         return;
     }
+    v->narrow = v->heat.of && v->exec.of && area.w < CONTROL_FROM_W;
     int used = draw_head(a, v, area);
     area.y += used;
     area.h -= used;
@@ -449,7 +460,7 @@ static bool listing_request(struct app *a, void *data, enum request r)
         v->no_arrows = !v->no_arrows;
         return true;
     case REQ_ORDER:
-        v->no_control = !v->no_control;
+        v->other_control = !v->other_control;
         return true;
     case REQ_MODE:
         v->own_text = v->vendor.line != NULL;

@@ -53,26 +53,21 @@ static int draw_reason(struct app *a, const struct sources_view *v, struct area 
 }
 
 /* What is between the clocks of its samples and its spans, and how that is known. */
-static void draw_offset(struct app *a, struct area area)
+static void offset_text(const struct window_summary *w, char *text, size_t size)
 {
-    const struct window_summary *w = &app_session(a)->last_window;
     double us = (double)w->offset_ns / 1e3;
-    struct canvas *c = &a->canvas;
-    int y = area.y + 1, room = area.w - 2;
 
     if (!w->offset_ok)
-        canvas_printf(c, 1, y, room, ROLE_WARN,
-                      "its clock offset is not known, so it is not used%s%s",
-                      w->offset_why[0] ? ": " : "", w->offset_why);
+        snprintf(text, size, "its clock offset is not known, so it is not used%s%s",
+                 w->offset_why[0] ? ": " : "", w->offset_why);
     else if (!w->offset_how[0])
-        canvas_printf(c, 1, y, room, ROLE_DIM, "its clock offset: %.2f us, assumed, not measured",
-                      us);
+        snprintf(text, size, "its clock offset: %.2f us, assumed, not measured", us);
     else if (!w->offset_bound_ns)
-        canvas_printf(c, 1, y, room, ROLE_DIM, "its clock offset: %.2f us (%s)", us, w->offset_how);
+        snprintf(text, size, "its clock offset: %.2f us (%s)", us, w->offset_how);
     else
-        canvas_printf(c, 1, y, room, ROLE_DIM, "its clock offset: %.2f us, within %.2f us (%s%s%s)",
-                      us, w->offset_bound_ns / 1e3, w->offset_how, w->offset_why[0] ? ": " : "",
-                      w->offset_why);
+        snprintf(text, size, "its clock offset: %.2f us, within %.2f us (%s%s%s)", us,
+                 w->offset_bound_ns / 1e3, w->offset_how, w->offset_why[0] ? ": " : "",
+                 w->offset_why);
 }
 
 /* How often PM windows come, as set and as it came out. */
@@ -86,7 +81,7 @@ static void draw_duty(struct app *a, int y)
                  s->duty.windows, (double)s->duty.window_ns / 1e6, (double)s->duty.rest_ns / 1e9,
                  a->feed->replay ? "" : " (w sets it)");
     if (s->t_ns)
-        snprintf(open, sizeof open, "; open %.2f%% of the time so far",
+        snprintf(open, sizeof open, "; open %.2f%% of the time",
                  100.0 * (double)s->open_ns / (double)s->t_ns);
     canvas_printf(&a->canvas, 1, y, a->canvas.w - 2, ROLE_DIM, "PM: %s%s", set, open);
 }
@@ -99,17 +94,20 @@ static void draw_window(struct app *a, struct area area)
 
     for (int i = 0; i < FRAME_TYPE_END; i++) drops += s->drops[i];
     if (w->window) {
-        canvas_printf(&a->canvas, 1, area.y, area.w - 2, ROLE_DIM,
-                      "last window %u (%s, %u ns): %u samples, %u whole in one launch, %u shared, "
-                      "%u idle, %u dropped%s. Frames dropped: %llu",
-                      w->window, w->source, w->period_ns, w->samples, w->whole, w->shared, w->idle,
-                      w->dropped, w->overflow ? ", overflow: not used" : "",
-                      (unsigned long long)drops);
-        draw_offset(a, area);
+        char lost[40] = "", offset[320];
+        if (w->dropped) snprintf(lost, sizeof lost, ", %u lost", w->dropped);
+        canvas_printf(
+            &a->canvas, 1, area.y, area.w - 2, ROLE_DIM,
+            "window %u (%s, %.3g us): %u samples, %u in one launch, %u shared, %u idle%s%s",
+            w->window, w->source, w->period_ns / 1e3, w->samples, w->whole, w->shared, w->idle,
+            lost, w->overflow ? ", overflow: not used" : "");
+        offset_text(w, offset, sizeof offset);
+        canvas_printf(&a->canvas, 1, area.y + 1, area.w - 2, w->offset_ok ? ROLE_DIM : ROLE_WARN,
+                      "%s. Frames lost: %llu", offset, (unsigned long long)drops);
         draw_duty(a, area.y + 2);
     } else {
         canvas_printf(&a->canvas, 1, area.y, area.w - 2, ROLE_DIM,
-                      "no sampling window yet. Frames dropped: %llu", (unsigned long long)drops);
+                      "no sampling window yet. Frames lost: %llu", (unsigned long long)drops);
     }
 }
 

@@ -130,8 +130,9 @@ static int draw_head(struct app *a, const struct surplus_view *v, struct area ar
     canvas_text(c, 1, area.y + used++, area.w - 2, ROLE_ACCENT | STYLE_BOLD, text);
     if (other != TABLE_NONE) {
         row_title(s, &s->rows[other], text, sizeof text);
-        canvas_printf(c, 1, area.y + used++, area.w - 2, ROLE_TEXT, "against %s (n: another)",
-                      text);
+        bool room = text_columns(text) + 22 <= area.w;
+        canvas_printf(c, 1, area.y + used++, area.w - 2, ROLE_TEXT, "against %s%s", text,
+                      room ? " (n: another)" : "");
     }
     surplus_open(s, a->row, other, true, &p);
     surplus_words(&p, text, sizeof text);
