@@ -135,6 +135,7 @@ static int print_both(const struct session *a, const struct session *b, char **f
     name_difference("the driver", a->hello.driver, b->hello.driver);
     name_difference("the toolkit", a->hello.toolkit, b->hello.toolkit);
     name_difference("the commit", a->hello.commit, b->hello.commit);
+    name_difference("where rounds were timed", generation_timed_in(x), generation_timed_in(y));
     snprintf(first, sizeof first, "%s KD %u", x->def.variant, x->def.kd);
     snprintf(second, sizeof second, "%s KD %u", y->def.variant, y->def.kd);
     printf("first   %s: %s\nsecond  %s: %s\n", files[0], first, files[1], second);

@@ -44,6 +44,32 @@ static void only_timed_rounds_after_the_warm_up_count(void **state)
     lab_end(s);
 }
 
+static void where_rounds_are_timed_is_the_generations(void **state)
+{
+    (void)state;
+    struct session *s = lab_new();
+    const struct generation *g = session_current(s);
+    struct msg_round m = {.generation = 1, .prefill_tokens = 10, .prefill_ns = 1000};
+    lab_round(s, 1, 1, 50); /* a counted one says nothing of it */
+    assert_string_equal(generation_timed_in_words(g), "");
+    strcpy(m.timed_in, "own");
+    lab_apply(s, FRAME_ROUND, &m);
+    lab_apply(s, FRAME_ROUND, &m);
+    assert_string_equal(generation_timed_in(g), "own process");
+    assert_non_null(strstr(generation_timed_in_words(g), "never opened CUPTI"));
+    strcpy(m.timed_in, "here"); /* no engine does that; whoever reads it is warned */
+    lab_apply(s, FRAME_ROUND, &m);
+    assert_string_equal(generation_timed_in(g), "mixed");
+    lab_generation(s, 2, "wide", 8);
+    m.generation = 2;
+    lab_apply(s, FRAME_ROUND, &m);
+    assert_string_equal(generation_timed_in(session_current(s)), "with CUPTI");
+    lab_generation(s, 3, "wide", 8);
+    lab_round(s, 3, 0, 100); /* of a recording from before it was told */
+    assert_string_equal(generation_timed_in(session_current(s)), "");
+    lab_end(s);
+}
+
 static void generations_never_mix(void **state)
 {
     (void)state;
@@ -441,6 +467,7 @@ int main(void)
         cmocka_unit_test(commands_pause_and_resume),
         cmocka_unit_test(sources_say_a_change_once),
         cmocka_unit_test(text_keeps_its_newest_part),
+        cmocka_unit_test(where_rounds_are_timed_is_the_generations),
         cmocka_unit_test(cubin_is_pieced_together),
         cmocka_unit_test(events_are_a_ring),
         cmocka_unit_test(a_control_that_drifts_widens_the_noise),
