@@ -2,6 +2,7 @@
  * and is tried again at the next start. */
 #include "engine/auto_bench.h"
 
+#include "base/json.h"
 #include "engine/kcheck_child.h"
 
 #include <cjson/cJSON.h>
@@ -51,13 +52,13 @@ static enum status keep_result(struct auto_file *f, const struct auto_plan *p,
     snprintf(row.family, sizeof row.family, "%s", p->family);
     snprintf(row.kernel, sizeof row.kernel, "%s", c->kernel);
     snprintf(row.state, sizeof row.state, "%.11s", d->valuestring);
-    row.us = kcheck_number(cJSON_GetObjectItemCaseSensitive(r, "bench"), "us");
+    row.us = json_number(cJSON_GetObjectItemCaseSensitive(r, "bench"), "us");
     /* Sound, but not timed; or a time that the file wouldn't take back. */
     if (!strcmp(row.state, "ok") && !(row.us > 0 && row.us < AUTO_US_MAX)) return OK;
     for (uint32_t i = 0; i < p->n_shapes; i++) {
         const uint32_t *s = p->shapes[i];
-        if (kcheck_number(r, "m") != s[0] || kcheck_number(r, "n") != s[1] ||
-            kcheck_number(r, "k") != s[2])
+        if (json_number(r, "m") != s[0] || json_number(r, "n") != s[1] ||
+            json_number(r, "k") != s[2])
             continue;
         memcpy(row.mnk, s, sizeof row.mnk);
         return auto_file_put(f, &row);

@@ -3,10 +3,8 @@
 
 #include "base/clock.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -35,12 +33,6 @@ bool kcheck_path(char *out, size_t size)
     if (!slash || (size_t)(slash - out) + sizeof "/kcheck" > size) return false;
     strcpy(slash, "/kcheck");
     return access(out, X_OK) == 0;
-}
-
-double kcheck_number(const struct cJSON *o, const char *key)
-{
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
-    return cJSON_IsNumber(v) ? v->valuedouble : (double)NAN;
 }
 
 static pid_t spawn(char *const argv[], int *out)

@@ -1,6 +1,7 @@
 /* Running kcheck (kcheck_child.h) for parity alone, and reading its answer. */
 #include "engine/parity_child.h"
 
+#include "base/json.h"
 #include "engine/kcheck_child.h"
 
 #include <cjson/cJSON.h>
@@ -24,31 +25,25 @@ static bool go_on(void *ctx)
     return !commands_stopping(e->cmds);
 }
 
-static const char *string(const cJSON *o, const char *key)
-{
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
-    return cJSON_IsString(v) ? v->valuestring : "";
-}
-
 /* The outcome of one shape among kcheck's results. */
 static void take_result(const cJSON *results, struct msg_parity *p)
 {
     const cJSON *r;
     cJSON_ArrayForEach(r, results)
     {
-        const char *state = string(r, "disposition");
-        if (kcheck_number(r, "m") != p->m || kcheck_number(r, "n") != p->n ||
-            kcheck_number(r, "k") != p->k)
+        const char *state = json_text(r, "disposition");
+        if (json_number(r, "m") != p->m || json_number(r, "n") != p->n ||
+            json_number(r, "k") != p->k)
             continue;
         /* Not tried, since another shape had ended the child: nothing is known of this one. */
         if (!strcmp(state, "skipped")) state = "unavailable";
         snprintf(p->state, sizeof p->state, "%s", state);
-        snprintf(p->text, sizeof p->text, "%s", string(r, "why"));
-        p->nmse = kcheck_number(r, "nmse");
+        snprintf(p->text, sizeof p->text, "%s", json_text(r, "why"));
+        p->nmse = json_number(r, "nmse");
         p->worst = (double)NAN; /* kcheck gives it as a share of its limit */
         if (!strcmp(state, "ok"))
             snprintf(p->text, sizeof p->text, "worst element at %.2g of its limit",
-                     kcheck_number(r, "worst"));
+                     json_number(r, "worst"));
         return;
     }
     all(p, 1, "failed", "kcheck said nothing about this shape");

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "session/report_fmt.h"
 
 /* ---- writing ---- */
@@ -235,34 +236,20 @@ enum status ledger_close_entry(const char *path, const struct ledger_entry *e, c
 
 /* ---- reading ---- */
 
-static void get_text(const cJSON *o, const char *key, char *out, size_t size)
-{
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
-    snprintf(out, size, "%s", cJSON_IsString(v) ? v->valuestring : "");
-    for (char *p = out; *p; p++)
-        if ((unsigned char)*p < ' ') *p = ' ';
-}
-
-static double get_number(const cJSON *o, const char *key)
-{
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
-    return cJSON_IsNumber(v) ? v->valuedouble : (double)NAN;
-}
-
 static uint32_t get_count(const cJSON *o, const char *key)
 {
-    double v = get_number(o, key);
+    double v = json_number(o, key);
     return v >= 0 && v <= UINT32_MAX ? (uint32_t)v : 0;
 }
 
 static uint64_t get_hash(const cJSON *o, const char *key)
 {
     char text[20];
-    get_text(o, key, text, sizeof text);
+    json_line(o, key, text, sizeof text);
     return strtoull(text, NULL, 16);
 }
 
-#define TEXT(o, key, field) get_text(o, key, field, sizeof(field))
+#define TEXT(o, key, field) json_line(o, key, field, sizeof(field))
 
 static void take_definition(const cJSON *o, struct msg_experiment *d)
 {
@@ -279,12 +266,12 @@ static void take_definition(const cJSON *o, struct msg_experiment *d)
     TEXT(o, "hypothesis", d->hypothesis);
     TEXT(o, "claim", d->claim);
     TEXT(o, "bar", d->bar);
-    d->gain = get_number(o, "bar_gain");
+    d->gain = json_number(o, "bar_gain");
     d->pairs = get_count(o, "pairs_wanted");
-    double p = get_number(o, "precision"), s = get_number(o, "seconds");
+    double p = json_number(o, "precision"), s = json_number(o, "seconds");
     d->precision = p > 0 ? p : 0;
     d->seconds = s > 0 ? s : 0;
-    double seed = get_number(o, "seed");
+    double seed = json_number(o, "seed");
     d->seed = seed > 0 && seed < 9e15 ? (uint64_t)seed : 0;
     TEXT(o, "retry", d->retry);
 }
@@ -293,11 +280,11 @@ static void take_verdict(const cJSON *o, struct msg_verdict *v)
 {
     TEXT(o, "verdict", v->verdict);
     v->firm = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "firm"));
-    v->gain = get_number(o, "gain");
-    v->lo = get_number(o, "lo");
-    v->hi = get_number(o, "hi");
-    v->band = get_number(o, "noise");
-    v->detectable = get_number(o, "detectable");
+    v->gain = json_number(o, "gain");
+    v->lo = json_number(o, "lo");
+    v->hi = json_number(o, "hi");
+    v->band = json_number(o, "noise");
+    v->detectable = json_number(o, "detectable");
     v->pairs = get_count(o, "pairs");
     v->aa = get_count(o, "aa_pairs");
     v->dropped = get_count(o, "dropped");

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/quote.h"
 #include "session/executed.h"
 #include "session/report_fmt.h"
 #include "session/report_priv.h"
@@ -17,13 +18,10 @@ static void field(struct buf *out, const char *text, char after)
     char clean[512];
     snprintf(clean, sizeof clean, "%s", text);
     fmt_utf8(clean);
-    bool quote = strpbrk(clean, ",\"\r\n") != NULL;
-    if (quote) buf_u8(out, '"');
-    for (const char *p = clean; *p; p++) {
-        if (*p == '"') buf_u8(out, '"');
-        buf_u8(out, (uint8_t)*p);
-    }
-    if (quote) buf_u8(out, '"');
+    if (strpbrk(clean, ",\"\r\n"))
+        quote_csv(out, clean);
+    else
+        buf_put(out, clean, strlen(clean));
     if (after == '\n') buf_u8(out, '\r');
     buf_u8(out, (uint8_t)after);
 }

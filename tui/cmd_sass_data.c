@@ -3,6 +3,7 @@
  *
  * Invariants: a figure that isn't known is null in JSON and empty in CSV; hashes are hex strings.
  */
+#include "base/quote.h"
 #include "tui/cmd_sass_print.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -119,12 +120,7 @@ static enum status csv_begin(struct sass_job *j)
 
 static void csv_field(const char *s)
 {
-    putchar('"');
-    for (; *s; s++) {
-        if (*s == '"') putchar('"');
-        putchar(*s);
-    }
-    putchar('"');
+    quote_csv_print(stdout, s);
     putchar(',');
 }
 

@@ -5,11 +5,13 @@
 #include "tui/lab_child.h"
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/median.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -280,16 +282,11 @@ static enum status read_json(struct lab_child *c, int seconds, cJSON **out)
     return st;
 }
 
+/* A figure that kcheck left out counts as none. */
 static double number(const cJSON *o, const char *key)
 {
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
-    return cJSON_IsNumber(v) ? v->valuedouble : 0;
-}
-
-static const char *string(const cJSON *o, const char *key)
-{
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
-    return cJSON_IsString(v) ? v->valuestring : "";
+    double v = json_number(o, key);
+    return isnan(v) ? 0 : v;
 }
 
 static enum status ready_kernel(struct lab_child *c)
@@ -297,10 +294,10 @@ static enum status ready_kernel(struct lab_child *c)
     cJSON *o;
     enum status st = read_json(c, START_S, &o);
     if (st != OK) return st;
-    snprintf(c->device, sizeof c->device, "%s", string(o, "device"));
-    snprintf(c->kernel, sizeof c->kernel, "%s", string(o, "kernel"));
-    snprintf(c->driver, sizeof c->driver, "%s", string(o, "driver"));
-    c->code_hash = strtoull(string(o, "code_hash"), NULL, 16);
+    snprintf(c->device, sizeof c->device, "%s", json_text(o, "device"));
+    snprintf(c->kernel, sizeof c->kernel, "%s", json_text(o, "kernel"));
+    snprintf(c->driver, sizeof c->driver, "%s", json_text(o, "driver"));
+    c->code_hash = strtoull(json_text(o, "code_hash"), NULL, 16);
     c->sm = (int)number(o, "sm");
     c->sms = (int)number(o, "sms");
     c->clock_mhz = (int)number(o, "clock_mhz");
@@ -364,7 +361,7 @@ static enum status sample_kernel(struct lab_child *c, struct lab_sample *out)
                                .mhz = (uint32_t)number(o, "mhz"),
                                .mw = (uint32_t)number(o, "mw")};
     if (!out->mhz) out->mhz = (uint32_t)number(o, "nvml_mhz");
-    snprintf(out->throttle, sizeof out->throttle, "%s", string(o, "throttle"));
+    snprintf(out->throttle, sizeof out->throttle, "%s", json_text(o, "throttle"));
     cJSON_Delete(o);
     return OK;
 }

@@ -1,6 +1,8 @@
 /* kcheck's output: text for people, one JSON object a line for programs. See kcheck.h. */
 #include "kernels/kcheck/kcheck.h"
 
+#include "base/quote.h"
+
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <math.h>
@@ -133,15 +135,10 @@ static void csv_number(bool known, double v)
     if (known && isfinite(v)) printf("%.6g", v);
 }
 
-/* A text in quotes, those in it doubled. */
 static void csv_text(const char *s)
 {
-    fputs(",\"", stdout);
-    for (; *s; s++) {
-        if (*s == '"') putchar('"');
-        putchar(*s);
-    }
-    putchar('"');
+    putchar(',');
+    quote_csv_print(stdout, s);
 }
 
 void check_print_csv(const struct check_report *r, const struct variant *against)

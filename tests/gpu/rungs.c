@@ -8,6 +8,7 @@
  * is nothing to do, said in a closing line, so that the runner of all tests may call it. One launch
  * each: a profiler that wants a warm one repeats it.
  */
+#include "base/quote.h"
 #include "kernels/kcheck/gpu.h"
 
 #include <inttypes.h>
@@ -17,12 +18,8 @@
 
 static void text(const char *s)
 {
-    fputs(",\"", stdout);
-    for (; *s; s++) {
-        if (*s == '"') putchar('"');
-        putchar(*s);
-    }
-    putchar('"');
+    putchar(',');
+    quote_csv_print(stdout, s);
 }
 
 static void head(void)
