@@ -11,9 +11,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/driver.h"
 #include "engine/engine.h"
-#include "engine/timer.h"
 #include "tests/lib/engine_child.h"
 
 #include <poll.h>
@@ -359,73 +357,6 @@ static void a_hang_there_is_silence_here(void **state)
     if (timer) assert_ends(timer);
 }
 
-/* ---- memory: a driver that has less free at each question ---- */
-
-static size_t free_mib[4];
-static unsigned asked;
-
-static drv_result mem_info(size_t *free_bytes, size_t *total)
-{
-    *total = (size_t)80 << 30;
-    *free_bytes = free_mib[asked < 3 ? asked++ : 3] << 20;
-    return DRV_SUCCESS;
-}
-
-static const struct driver *counting_driver(struct backend *b)
-{
-    static struct driver d = {.MemGetInfo = mem_info};
-    (void)b;
-    return &d;
-}
-
-/* What SOURCE says of the timer when `before` and `after` the load so many MiB are free; "" =
- * nothing. */
-static void with_memory(size_t before, size_t after, char *state, char *why)
-{
-    static const struct backend_ops ops = {.name = "cuda", .driver = counting_driver};
-    struct options opt = {.timer = "own", .model = "synth:tiny", .backend = "cpu", .tokens = 1};
-    struct engine e = {.opt = &opt, .bo = &ops};
-    struct frame f;
-    struct msg_source s;
-    uint8_t bytes[65536];
-    size_t used;
-    int fds[2];
-    free_mib[0] = before;
-    free_mib[1] = free_mib[2] = free_mib[3] = after;
-    asked = 0;
-    *state = *why = '\0';
-    assert_int_equal(pipe(fds), 0);
-    struct emit_options eo = {.fd = fds[1]};
-    assert_int_equal(emit_open(&eo, &e.emit), OK);
-    timer_open(&e);
-    timer_load(&e);
-    assert_int_equal(timer_runs(&e), before - after + 512 <= after);
-    timer_close(&e);
-    emit_close(e.emit);
-    close(fds[1]);
-    ssize_t n = read(fds[0], bytes, sizeof bytes);
-    close(fds[0]);
-    for (size_t at = 0; n > 0 && at < (size_t)n; at += used) {
-        if (proto_next(bytes + at, (size_t)n - at, &f, &used) != OK || f.type != FRAME_SOURCE)
-            break;
-        assert_int_equal(proto_decode(&f, &s, sizeof s), OK);
-        strcpy(state, s.state);
-        strcpy(why, s.why);
-    }
-}
-
-static void a_second_copy_has_to_fit(void **state)
-{
-    (void)state;
-    char said[16], why[300];
-    stand_in("exec cat <&3");
-    with_memory(40000, 33000, said, why); /* 7000 more are there */
-    assert_string_equal(said, "");
-    with_memory(14000, 7000, said, why); /* 7000 and its context are not */
-    assert_string_equal(said, "unavailable");
-    assert_non_null(strstr(why, "a second copy of the weights takes 7512 MiB, the GPU has 7000"));
-}
-
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -440,7 +371,6 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(one_that_leaves_in_words_is_quoted, no_stand_in),
         cmocka_unit_test(nothing_outlives_the_engine),
         cmocka_unit_test(a_hang_there_is_silence_here),
-        cmocka_unit_test_teardown(a_second_copy_has_to_fit, no_stand_in),
     };
     setenv("SASSTOP_TEST", "1", 1);
     if (argc > 1 && !strcmp(argv[1], "--timer-of")) {
