@@ -189,5 +189,8 @@ void doctor_text(const struct doctor *d, struct buf *out)
             buf_printf(out, "  %-9s %-12s try: %s\n", "", "", s->remedy);
     }
     if (d->sources[COUNTER_EVENTS].health == COUNTER_READY)
-        buf_printf(out, "\ntiming works in any case\n");
+        buf_printf(out, "\ntiming works in any case%s\n",
+                   d->cupti_version ? "; beside counters in a process of its own, which never opens "
+                                      "CUPTI, if the GPU holds the weights twice (--timer)"
+                                    : "");
 }

@@ -209,7 +209,7 @@ static void draw_title(const struct pane *p, struct canvas *c, struct area a,
     }
     if (a.w < 60) return;
     sources_text(p, by, sizeof by);
-    if (by[0]) snprintf(text, sizeof text, " %s ", by);
+    if (by[0]) snprintf(text, sizeof text, " %.116s ", by);
     if (by[0]) draw_in_rule(c, a, used, after < edge ? after : edge - 1, text);
 }
 
