@@ -29,12 +29,14 @@
  *   BLOCK, at()   bytes of a super-block; where the copy for one at an offset starts
  *   head          what a thread keeps of a super-block: scales
  *   step()        the A operand of 64 values: a[4][4]
+ *   FEW           whether a consumer of four warpgroups gets along with 88 registers
  */
 #ifndef KERNELS_Q4K_GEMM_HOPPER_CUH
 #define KERNELS_Q4K_GEMM_HOPPER_CUH
 
 #include "kernels/early.cuh"
 #include "kernels/q4k_gemm/hopper_prims.cuh"
+#include "kernels/q4k_gemm/hopper_share.cuh"
 #include "kernels/variant.h"
 
 namespace hopper
@@ -55,59 +57,6 @@ struct args {
     int m, n, k;
 };
 
-/* A place in a ring of N stages; the parity flips with every turn. */
-template <int N> struct ring {
-    uint32_t slot = 0, parity = 0;
-    __device__ __forceinline__ void next()
-    {
-        if (++slot == N) {
-            slot = 0;
-            parity ^= 1;
-        }
-    }
-};
-
-/* A run of super-blocks of one output tile. */
-struct segment {
-    int tile, first, end; /* of the tile's super-blocks */
-};
-
-/* What a cluster works on: units (tile * super-blocks + super-block) [lo, hi), as segments from the
- * last tile down to the first. So a tile that ends in a later cluster comes first, and one whose
- * start earlier clusters do comes last, when they have long finished their part of it. */
-struct share {
-    long long total, lo, hi;
-    int blocks, tile, last; /* super-blocks a tile; tiles left: [tile, last] */
-    int each;               /* clusters that share a tile and have no other; 0: not so dealt */
-
-    __device__ __forceinline__ share(long long tiles, int blocks_, int cluster, int clusters)
-        : total(tiles * blocks_), blocks(blocks_)
-    {
-        clusters = parties(tiles, total, clusters);
-        each = clusters % tiles == 0 ? (int)(clusters / tiles) : 0;
-        lo = total * min(cluster, clusters) / clusters;
-        hi = total * min(cluster + 1, clusters) / clusters;
-        tile = (int)(lo / blocks);
-        last = hi > lo ? (int)((hi - 1) / blocks) : tile - 1;
-    }
-    /* How many clusters take part, each with at least a unit. As many a tile where nine tenths of
-     * them can: then nobody has parts of two tiles to add. */
-    static __device__ __forceinline__ int parties(long long tiles, long long total, int clusters)
-    {
-        const int even = tiles < clusters ? clusters / (int)tiles * (int)tiles : clusters;
-        return (int)min((long long)(even * 10 >= clusters * 9 ? even : clusters), total);
-    }
-    __device__ __forceinline__ bool next(segment &s)
-    {
-        if (last < tile) return false;
-        const long long base = (long long)last * blocks;
-        s.tile = last--;
-        s.first = (int)(max(lo, base) - base);
-        s.end = (int)(min(hi, base + blocks) - base);
-        return true;
-    }
-};
-
 /* CLUSTERS: 0 = a tile each; else that many clusters share all tiles, and where a tile's k is
  * divided, all but its last part are left in `partial` (ROWS * T floats a block), its flag up. */
 template <class F, int WGS, int T, int A_STAGES, int W_STAGES, int PAIR, int CLUSTERS>
@@ -117,12 +66,21 @@ struct kernel {
         CONSUMERS = WGS * 128,
         WARPS = WGS * 4,
         THREADS = CONSUMERS + PRODUCERS,
-        /* Registers of a consumer and a producer: together what the block got at its start, 168,
-         * 128, 96 a thread. */
-        MORE = WGS == 2   ? 216
-               : WGS == 3 ? 152
-                          : 104,
-        LESS = WGS == 2 ? 72 : 56,
+        /* Registers a thread at the block's start: what ptxas finds for a block of CAP threads,
+         * multiples of 128. A producer gives back what it has above LESS, a consumer takes MORE:
+         * together no more than what there was, or they wait for it forever. Where a CAP above
+         * THREADS will do, the SM has room left for blocks of the next kernel, the conversion of
+         * other activations: then they are there already when this kernel ends. */
+        CAP = WGS == 4 && F::FEW    ? 768
+              : WGS == 3 && T < 128 ? 640
+              : WGS == 2 && T < 256 ? 512
+                                    : THREADS,
+        START = 65536 / CAP / 8 * 8,
+        LESS = 48,
+        MORE = (START * (WGS + 1) - LESS) / WGS / 8 * 8,
+        /* A super-block is four stages of activations: where they are always the same four, or
+         * eight, their addresses are constants. */
+        FOURS = A_STAGES % 4 == 0,
         A_STAGE = T * 128,
         W_STAGE = ROWS * F::ROW,
         A_AT = 0,
@@ -132,6 +90,7 @@ struct kernel {
         PARTIALS = CLUSTERS ? CLUSTERS * PAIR : 1, /* blocks that may leave one */
         TILE = ROWS * T,
     };
+    static_assert(CAP % 128 == 0, "registers");
 
     static __device__ __forceinline__ uint32_t a_full(int i)
     {
@@ -161,8 +120,7 @@ struct kernel {
     static __device__ __forceinline__ share work(const args &g, int cluster)
     {
         const int token = token_tiles(g), pairs = (g.m + ROWS * PAIR - 1) / (ROWS * PAIR);
-        return share((long long)token * pairs, g.k / 256, cluster,
-                     CLUSTERS ? CLUSTERS : token * pairs);
+        return share(token * pairs, g.k / 256, cluster, CLUSTERS ? CLUSTERS : token * pairs);
     }
     static __device__ __forceinline__ int cluster()
     {
@@ -179,17 +137,16 @@ struct kernel {
 
     static __device__ __forceinline__ void init()
     {
-        if (threadIdx.x == 0) {
-            for (int i = 0; i < A_STAGES; i++) {
-                bar_init(a_full(i), 1);
-                bar_init(a_empty(i), PAIR > 1 ? WARPS * PAIR : CONSUMERS);
-            }
-            for (int i = 0; i < W_STAGES; i++) {
-                bar_init(w_full(i), FETCHERS);
-                bar_init(w_empty(i), CONSUMERS);
-            }
-            bars_visible();
+        const int i = threadIdx.x;
+        if (i < A_STAGES) {
+            bar_init(a_full(i), 1);
+            bar_init(a_empty(i), PAIR > 1 ? WARPS * PAIR : CONSUMERS);
         }
+        if (i < W_STAGES) {
+            bar_init(w_full(i), FETCHERS);
+            bar_init(w_empty(i), CONSUMERS);
+        }
+        if (i < 32) bars_visible();
         if (PAIR > 1)
             cluster_barrier();
         else
@@ -203,7 +160,9 @@ struct kernel {
         share todo = work(g, cluster());
         segment s;
         ring<A_STAGES> r;
-        while (todo.next(s)) {
+        bool more = todo.next(s);
+        early_wait(); /* weights are there from the start, activations aren't */
+        for (; more; more = todo.next(s)) {
             const int group0 = token_of(g, s.tile) / 8, valid = min(T / 8, groups - group0);
             const int first = min(rank() * part, valid), count = min(first + part, valid) - first;
             for (int kb = s.first * 4; kb < s.end * 4; kb++, r.next()) {
@@ -222,11 +181,32 @@ struct kernel {
 
     /* FETCHERS threads: consecutive ones take consecutive 16 bytes of a few rows at a time. Not
      * unrolled further, since a producer has few registers. */
+    enum { PARTS = F::ROW / 16, AT_ONCE = FETCHERS / PARTS, TURNS = ROWS / AT_ONCE };
+
+    /* One super-block of each row: from + offset is this thread's part of the first. */
+    static __device__ __forceinline__ void fetch_rows(uint32_t to, const uint8_t *from,
+                                                      uint32_t offset, uint32_t row_bytes, int row)
+    {
+        const uint32_t step = AT_ONCE * row_bytes;
+#pragma unroll 6
+        for (int i = 0; i < TURNS; i++, offset += step)
+            copy_16(to + i * AT_ONCE * F::ROW, from + F::at(offset));
+        if (row < ROWS % AT_ONCE) copy_16(to + TURNS * AT_ONCE * F::ROW, from + F::at(offset));
+    }
+    /* The same where rows [0, last] are left. */
+    static __device__ __forceinline__ void fetch_some(uint32_t to, const uint8_t *from,
+                                                      uint32_t offset, uint32_t row_bytes, int row,
+                                                      int last)
+    {
+#pragma unroll 1
+        for (int i = row; i < ROWS; i += AT_ONCE, to += AT_ONCE * F::ROW)
+            copy_16(to, from + F::at(offset + min(i, last) * row_bytes));
+    }
+
     static __device__ __forceinline__ void fetch_w(const args &g)
     {
-        enum { PARTS = F::ROW / 16, AT_ONCE = FETCHERS / PARTS };
         const int thread = threadIdx.x - CONSUMERS, row = thread / PARTS;
-        const int idle = thread >= AT_ONCE * PARTS ? ROWS : 0;
+        const bool idle = thread >= AT_ONCE * PARTS;
         const uint32_t row_bytes = g.k / 256 * F::BLOCK;
         share todo = work(g, cluster());
         segment s;
@@ -237,10 +217,12 @@ struct kernel {
             const uint8_t *base = g.w + (size_t)row0 * row_bytes + thread % PARTS * 16;
             for (int sb = s.first; sb < s.end; sb++, r.next()) {
                 bar_wait(w_empty(r.slot), r.parity ^ 1);
-                uint32_t to = smem_at(smem) + W_AT + r.slot * W_STAGE + thread * 16;
-#pragma unroll 4
-                for (int i = row + idle; i < ROWS; i += AT_ONCE, to += AT_ONCE * F::ROW)
-                    copy_16(to, base + F::at(min(i, last) * row_bytes + sb * F::BLOCK));
+                const uint32_t to = smem_at(smem) + W_AT + r.slot * W_STAGE + thread * 16;
+                const uint32_t offset = sb * F::BLOCK;
+                if (!idle && last >= ROWS - 1)
+                    fetch_rows(to, base, offset + row * row_bytes, row_bytes, row);
+                else if (!idle)
+                    fetch_some(to, base, offset, row_bytes, row, last);
                 bar_arrive_after_copies(w_full(r.slot));
             }
         }
@@ -255,34 +237,39 @@ struct kernel {
             bar_arrive(a_empty(slot));
     }
 
+    typedef ring<FOURS ? A_STAGES / 4 : A_STAGES> a_ring; /* FOURS: of a super-block's stages */
+
     /* One segment into c[]; all of its stages are given back when it returns. */
     static __device__ __forceinline__ void products(const args &g, const segment &seg,
-                                                    typename F::head &h, ring<A_STAGES> &ra,
+                                                    typename F::head &h, a_ring &ra,
                                                     ring<W_STAGES> &rw, float (&c)[T / 2])
     {
         const int lane = threadIdx.x & 31, row = (threadIdx.x >> 5) * 16 + (lane >> 2);
+        const uint32_t row_at = kept(W_AT + row * F::ROW);
+        const uint32_t b0 = b_place(smem_at(smem) + A_AT);
         const int row0 = row_of(g, seg.tile) + row;
         uint32_t a[2][4][4];
         int before = -1; /* the stage of the step before this one */
 #pragma unroll 1
         for (int sb = seg.first; sb < seg.end; sb++, rw.next()) {
             bar_wait(w_full(rw.slot), rw.parity);
-            const uint8_t *w = smem + W_AT + rw.slot * W_STAGE + row * F::ROW;
+            const uint8_t *w = smem + rw.slot * W_STAGE + row_at;
             h.load(g, w, row0, sb, lane);
 #pragma unroll
             for (int p = 0; p < 4; p++) {
+                const int slot = FOURS ? ra.slot * 4 + p : ra.slot;
                 h.step(a[p & 1], w, p, lane);
                 if (p == 3) bar_arrive(w_empty(rw.slot));
-                bar_wait(a_full(ra.slot), ra.parity);
-                const uint64_t b = b_descriptor(smem_at(smem) + A_AT + ra.slot * A_STAGE);
+                bar_wait(a_full(slot), ra.parity);
+                const uint32_t b = b0 + slot * (A_STAGE / 16);
                 fence();
 #pragma unroll
-                for (int s = 0; s < 4; s++) mma<T>::step(c, a[p & 1][s], b + s * 2);
+                for (int s = 0; s < 4; s++) mma<T>::step(c, a[p & 1][s], b_descriptor(b + s * 2));
                 commit();
                 wait<1>();
                 if (before >= 0) give_back_a(before);
-                before = (int)ra.slot;
-                ra.next();
+                before = slot;
+                if (!FOURS || p == 3) ra.next();
             }
         }
         wait<0>();
@@ -295,7 +282,6 @@ struct kernel {
         float *to = partial + (size_t)blockIdx.x * TILE + threadIdx.x;
 #pragma unroll
         for (int i = 0; i < T / 2; i++) __stcg(to + i * CONSUMERS, c[i]);
-        __threadfence();
         consumers_barrier<CONSUMERS>();
         if (threadIdx.x == 0) flag_raise(flags + blockIdx.x);
     }
@@ -305,7 +291,7 @@ struct kernel {
     static __device__ __forceinline__ void collect(const args &g, int tile, float (&c)[T / 2],
                                                    const float *partial, unsigned *flags)
     {
-        const long long start = (long long)tile * (g.k / 256);
+        const uint32_t start = (uint32_t)tile * (g.k / 256);
         int count = 1;
         while (work(g, cluster() - count).lo > start) count++;
         const int block = blockIdx.x - PAIR;
@@ -347,7 +333,7 @@ struct kernel {
         __device__ __forceinline__ void put(int i, float v) const
         {
             const int t = (i >> 2) * 8 + (i & 1), r = 8 * (i >> 1 & 1);
-            if (t < tokens && r < rows) y[(size_t)t * m + r] = v;
+            if (t < tokens && r < rows) y[(size_t)t * m + r] = v * power(DOWN);
         }
     };
 
@@ -359,11 +345,10 @@ struct kernel {
     }
 
     /* A tile that `each` clusters have to themselves: all leave their sums, wait for one another,
-     * and each adds and stores its part of them, the clusters in order. flags, of the group's first
-     * block: how many have left theirs, and have read. */
+     * and each adds and stores its part of them, the clusters in order. */
     static __device__ __forceinline__ void add_shares(const args &g, int tile, int each,
                                                       const float (&c)[T / 2], float *partial,
-                                                      unsigned *flags)
+                                                      unsigned *count, unsigned turn)
     {
         enum { REGS = 4, ADDENDS = 8 }; /* under way at a time */
         const int mine = cluster() % each, first = blockIdx.x - mine * PAIR;
@@ -373,9 +358,8 @@ struct kernel {
         const output out(g, tile);
 #pragma unroll
         for (int i = 0; i < T / 2; i++) __stcg(left + i * CONSUMERS, c[i]);
-        __threadfence();
         consumers_barrier<CONSUMERS>();
-        if (threadIdx.x == 0) count_and_wait(flags + first, each);
+        if (threadIdx.x == 0) meet(count, turn, each, mine);
         consumers_barrier<CONSUMERS>();
 #pragma unroll 1
         for (int i = lo; i < hi; i += REGS) {
@@ -398,8 +382,28 @@ struct kernel {
             for (int r = 0; r < REGS; r++)
                 if (i + r < hi) out.put(i + r, sum[r]);
         }
+    }
+
+    /* A tile that two clusters share, HALF of its sums each, those from MINE on: each leaves the
+     * other half, waits, and adds what the other one left. */
+    template <int MINE>
+    static __device__ __forceinline__ void add_half(const args &g, int tile, float (&c)[T / 2],
+                                                    float *partial, unsigned *count, unsigned turn)
+    {
+        enum { HALF = T / 4, THEIRS = HALF - MINE };
+        float *const left = partial + (size_t)blockIdx.x * TILE + threadIdx.x;
+        const float *const from = left + (MINE ? -PAIR : PAIR) * TILE;
+        const output out(g, tile);
+#pragma unroll
+        for (int i = 0; i < HALF; i++) __stcg(left + i * CONSUMERS, c[THEIRS + i]);
         consumers_barrier<CONSUMERS>();
-        if (threadIdx.x == 0) count_and_lower(flags + first, flags + PARTIALS + first, each);
+        if (threadIdx.x == 0) meet(count, turn, 2, MINE != 0);
+        consumers_barrier<CONSUMERS>();
+        float v[HALF];
+#pragma unroll
+        for (int i = 0; i < HALF; i++) v[i] = __ldcg(from + i * CONSUMERS);
+#pragma unroll
+        for (int i = 0; i < HALF; i++) out.put(MINE + i, c[MINE + i] + v[i]);
     }
 
     static __device__ __forceinline__ void consume(const args &g, float *partial, unsigned *flags)
@@ -407,24 +411,28 @@ struct kernel {
         typename F::head h(g);
         share todo = work(g, cluster());
         segment s;
-        ring<A_STAGES> ra;
+        a_ring ra;
         ring<W_STAGES> rw;
+        /* Of those that share this block's tile, all with blocks of its rank in their pairs. */
+        const int mine = CLUSTERS && todo.each > 1 ? cluster() % todo.each : 0;
+        unsigned *const count = flags + PARTIALS + blockIdx.x - mine * PAIR;
+        const unsigned turn = CLUSTERS && threadIdx.x == 0 ? turn_of(count) : 0;
 #pragma unroll 1
         while (todo.next(s)) {
             float c[T / 2] = {};
             products(g, s, h, ra, rw, c);
-            /* A thread's 128 sums of a large tile are better asked for at once, by collect(): with
-             * a turn for every few of them n 512 took 117 us instead of 103. */
-            if (CLUSTERS && T < 256 && todo.each > 1) {
-                add_shares(g, s.tile, todo.each, c, partial, flags);
-                continue;
-            }
-            if (CLUSTERS && s.end < todo.blocks) {
+            if (CLUSTERS && T < 256 && todo.each > 1)
+                add_shares(g, s.tile, todo.each, c, partial, count, turn);
+            else if (CLUSTERS && T >= 256 && todo.each == 2 && mine)
+                add_half<T / 4>(g, s.tile, c, partial, count, turn);
+            else if (CLUSTERS && T >= 256 && todo.each == 2)
+                add_half<0>(g, s.tile, c, partial, count, turn);
+            else if (CLUSTERS && s.end < todo.blocks)
                 leave(c, partial, flags);
-                continue;
+            else {
+                if (CLUSTERS && s.first) collect(g, s.tile, c, partial, flags);
+                store(g, s.tile, c);
             }
-            if (CLUSTERS && s.first) collect(g, s.tile, c, partial, flags);
-            store(g, s.tile, c);
         }
     }
 
@@ -441,7 +449,6 @@ struct kernel {
             if (threadIdx.x < CONSUMERS + FETCHERS) {
                 fetch_w(g);
             } else if (threadIdx.x == CONSUMERS + FETCHERS) {
-                early_wait(); /* weights are there from the start, activations aren't */
                 fetch_a(g);
             }
             __syncwarp();
@@ -463,7 +470,7 @@ struct kernel {
     __device__ float NAME##_partial[NAME##_body::PARTIALS * NAME##_body::TILE];                    \
     __device__ unsigned NAME##_flags[2 * NAME##_body::PARTIALS];                                   \
     extern "C" __global__ void __cluster_dims__((CLUSTERS) ? (PAIR) : 1, (CLUSTERS) ? 1 : (PAIR))  \
-        __launch_bounds__(NAME##_body::THREADS, 1)                                                 \
+        __launch_bounds__(NAME##_body::CAP, 1)                                                     \
             NAME(const uint8_t *w, const uint8_t *a, float *y, int m, int n, int k)                \
     {                                                                                              \
         NAME##_body::body(hopper::args{w, a, y, m, n, k}, NAME##_partial, NAME##_flags);           \

@@ -25,6 +25,27 @@ __device__ __forceinline__ uint32_t smem_at(const void *p)
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
+/* ---- values ---- */
+
+/* Quantised values become bf16 by a mask alone: an integer below 256 in the low bits of a bf16 is
+ * that many times 2^-133, subnormal up to 127 and in the first binade from there on. Scales that
+ * are 2^133 times too large put that right within the multiplication; so that they stay finite, all
+ * weights are 2^-DOWN of what they are until sums are stored. Powers of two change no rounding:
+ * d * scale is below 2^23, so a scale below 2^(23 + 133 - DOWN). */
+enum { DOWN = 29, UP = 133 - DOWN };
+
+__device__ __forceinline__ float power(int e)
+{
+    return __int_as_float((127 + e) << 23);
+}
+
+/* A value that the compiler then keeps instead of finding it anew in every turn of a loop. */
+__device__ __forceinline__ uint32_t kept(uint32_t v)
+{
+    asm volatile("" : "+r"(v));
+    return v;
+}
+
 /* ---- mbarriers; `bar` is a shared address ---- */
 
 __device__ __forceinline__ void bar_init(uint32_t bar, uint32_t arrivals)
@@ -121,8 +142,8 @@ template <int THREADS> __device__ __forceinline__ void consumers_barrier()
     asm volatile("bar.sync 1, %0;" ::"n"(THREADS) : "memory");
 }
 
-/* What was written before, by this thread or by others before a barrier, is seen by who saw the
- * flag. */
+/* What was written before, by this thread or by others before a barrier of the block, is seen by
+ * who saw the flag: nobody else needs a fence. */
 __device__ __forceinline__ void flag_raise(unsigned *flag)
 {
     asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(flag) : "memory");
@@ -137,23 +158,22 @@ __device__ __forceinline__ void flag_wait_and_lower(unsigned *flag)
     *(volatile unsigned *)flag = 0;
 }
 
-/* Adds one to the count and waits until it is `all`. As with flags, what was written before is seen
- * by who waited. */
-__device__ __forceinline__ void count_and_wait(unsigned *count, unsigned all)
+/* A place where `all` threads of as many blocks meet, fewer than 256: a count that each launch
+ * raises by 256, so that nobody has to set it back. turn_of() before one's own meet(), when no
+ * earlier launch runs any more. As with flags, what was written before is seen by who came out. */
+__device__ __forceinline__ unsigned turn_of(const unsigned *count)
 {
-    unsigned v;
-    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(count) : "memory");
-    do {
-        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(count) : "memory");
-    } while (v < all);
+    return *(const volatile unsigned *)count >> 8;
 }
 
-/* The last of `all` to come here sets both counts to 0. */
-__device__ __forceinline__ void count_and_lower(unsigned *count, unsigned *leavers, unsigned all)
+__device__ __forceinline__ void meet(unsigned *count, unsigned turn, unsigned all, unsigned who)
 {
-    if (atomicAdd(leavers, 1) + 1 < all) return;
-    *(volatile unsigned *)count = 0;
-    *(volatile unsigned *)leavers = 0;
+    unsigned v;
+    asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(count), "r"(who ? 1 : 257 - all)
+                 : "memory");
+    do {
+        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(count) : "memory");
+    } while (v >> 8 == turn);
 }
 
 /* Of a warpgroup: gives registers back to the block, takes more. */
@@ -185,12 +205,17 @@ template <int N> __device__ __forceinline__ void wait()
 }
 
 /* B as 8-row atoms of 1024 bytes one after the other, each row 128 bytes (64 bf16 of k) with its
- * 16-byte pieces at piece ^ row: the 128-byte swizzle. `at` = start of the first atom,
- * 1024-aligned, plus 32 bytes for each 16 values of k. */
-__device__ __forceinline__ uint64_t b_descriptor(uint32_t at)
+ * 16-byte pieces at piece ^ row: the 128-byte swizzle. b_place(): the descriptor's low half for a
+ * first atom at `at`, 1024-aligned; each 16 values of k, 32 bytes, add 2 to it. */
+__device__ __forceinline__ uint32_t b_place(uint32_t at)
 {
-    const uint64_t swizzle_128b = (uint64_t)1 << 62, stride = (uint64_t)(1024 >> 4) << 32;
-    return swizzle_128b | stride | (uint64_t)1 << 16 | (at & 0x3ffffu) >> 4;
+    return (1 << 16) + (at >> 4);
+}
+
+__device__ __forceinline__ uint64_t b_descriptor(uint32_t place)
+{
+    const uint32_t swizzle_128b = 1 << 30, stride = 1024 >> 4;
+    return (uint64_t)(swizzle_128b | stride) << 32 | place;
 }
 
 template <int T> struct mma;

@@ -12,26 +12,6 @@
 namespace hopper
 {
 
-/* Constants that the compiler must keep in registers: as immediates they cost an instruction each
- * time, since LOP3 takes one of them and HADD2 none twice. `never` is negative in no launch. */
-struct constants {
-    uint32_t mask, magic, bias;
-    __device__ __forceinline__ constants(int never, uint32_t mask_, uint32_t bias_)
-        : mask(mask_ | (uint32_t)never >> 31), magic(0x43004300u | (uint32_t)never >> 31),
-          bias(bias_ | (uint32_t)never >> 31)
-    {
-    }
-};
-
-/* The two values of `v` under the mask, 16 bits apart and at most 7 bits, as bf16: 128 + q is q in
- * the mantissa of 128, so taking the bias (128 and the format's own) off again is exact. */
-__device__ __forceinline__ __nv_bfloat162 exact_pair(uint32_t v, const constants &k)
-{
-    uint32_t bits;
-    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(bits) : "r"(v), "r"(k.mask), "r"(k.magic));
-    return __hsub2(*(const __nv_bfloat162 *)&bits, *(const __nv_bfloat162 *)&k.bias);
-}
-
 __device__ __forceinline__ uint32_t bits_of(__nv_bfloat162 v)
 {
     return *(const uint32_t *)&v;
@@ -50,7 +30,7 @@ __device__ __forceinline__ __nv_bfloat162 twice(uint32_t v, bool high)
 
 /* Q4_K; the format in kernels/q4k_gemm/ref.h. */
 struct q4k {
-    enum { BLOCK = 144, ROW = 144 };
+    enum { BLOCK = 144, ROW = 144, FEW = 1 };
 
     static __device__ __forceinline__ uint32_t at(uint32_t offset)
     {
@@ -58,32 +38,50 @@ struct q4k {
     }
 
     struct head {
-        constants k;
-        uint32_t s[2]
-                  [2]; /* {d*sc, -dmin*m} of sub-blocks 2*(lane%4) + 0, 1, rows L/4 and L/4 + 8 */
+        /* d*sc twice and -dmin*m twice, of sub-blocks 2*(lane%4) + 0, 1, rows L/4 and L/4 + 8. High
+         * nibbles are taken where they are, 16 times too large. */
+        uint32_t sc[2][2], off[2][2];
 
-        __device__ __forceinline__ explicit head(const args &g) : k(g.m, 0x000f000fu, 0x43004300u)
+        /* The bytes of a lane's two scales are in words 1 and 3 from bit `at`, of its two minimums
+         * in 2 and 3. The first four sub-blocks have 6 bits of theirs in word 1 or 2, the others 4
+         * in word 3, the minimums 4 further up, and 2 at the top of the bytes of word 1 or 2. */
+        uint32_t at_m, in_low; /* where in its word the minimum starts; the bits from there */
+        uint32_t word;         /* the lane's first word of nibbles */
+
+        __device__ __forceinline__ explicit head(const args &)
         {
+            const uint32_t lane = threadIdx.x & 3;
+            at_m = kept((lane & 1) * 16 + (lane & 2) * 2);
+            in_low = kept(lane & 2 ? 0x0f0f : 0x3f3f);
+            word = kept(16 + lane * 4);
         }
 
-        __device__ __forceinline__ void load(const args &, const uint8_t *w, int, int, int lane)
+        /* The low six bits of bytes 0 and 1; the others are whatever. */
+        __device__ __forceinline__ uint32_t two(uint32_t low, uint32_t top) const
         {
-            const bool high = lane & 2;
-            const int at = (lane & 1) * 16;
+            return (low & in_low) | (top & ~in_low);
+        }
+
+        __device__ __forceinline__ void load(const args &, const uint8_t *w, int, int, int)
+        {
+            const bool high = at_m & 4;
+            const uint32_t at = at_m & 16;
 #pragma unroll
             for (int r = 0; r < 2; r++) {
                 const uint4 v = *(const uint4 *)(w + r * 8 * ROW);
                 const float d = __half2float(__ushort_as_half((unsigned short)v.x));
-                const float dmin = -__half2float(__ushort_as_half((unsigned short)(v.x >> 16)));
-                uint32_t sc = v.y & 0x3f3f3f3fu, m = v.z & 0x3f3f3f3fu;
-                const uint32_t sc4 = (v.w & 0x0f0f0f0fu) | (v.y >> 2 & 0x30303030u);
-                const uint32_t m4 = (v.w >> 4 & 0x0f0f0f0fu) | (v.z >> 2 & 0x30303030u);
-                sc = (high ? sc4 : sc) >> at;
-                m = (high ? m4 : m) >> at;
+                const float dmin = __half2float(__ushort_as_half((unsigned short)(v.x >> 16)));
+                const uint32_t s = two((high ? v.w : v.y) >> at, v.y >> at + 2);
+                const uint32_t m = two((high ? v.w : v.z) >> at_m, v.z >> at + 2);
 #pragma unroll
-                for (int i = 0; i < 2; i++)
-                    s[r][i] = bits_of(__floats2bfloat162_rn(d * (float)(sc >> i * 8 & 0xff),
-                                                            dmin * (float)(m >> i * 8 & 0xff)));
+                for (int i = 0; i < 2; i++) {
+                    /* Byte 1 is left where it is: 256 times too large. */
+                    const uint32_t mask = i ? 0x3f00 : 0x3f;
+                    const float x = d * power(UP - i * 12) * (float)(s & mask);
+                    const float o = dmin * -power(-DOWN - i * 8) * (float)(m & mask);
+                    sc[r][i] = bits_of(__floats2bfloat162_rn(x, x));
+                    off[r][i] = bits_of(__floats2bfloat162_rn(o, o));
+                }
             }
         }
 
@@ -93,18 +91,19 @@ struct q4k {
         {
 #pragma unroll
             for (int r = 0; r < 2; r++) {
-                const uint8_t *q = w + r * 8 * ROW + 16 + p * 32 + (lane & 3) * 4;
+                const uint8_t *q = w + r * 8 * ROW + p * 32 + word;
                 const uint32_t v[2] = {*(const uint32_t *)q, *(const uint32_t *)(q + 16)};
 #pragma unroll
                 for (int j = 0; j < 2; j++) {
-                    const uint32_t so = __shfl_sync(~0u, s[r][j], p, 4);
-                    const __nv_bfloat162 sc = twice(so, false), off = twice(so, true);
+                    const uint32_t s = __shfl_sync(~0u, sc[r][j], p, 4);
+                    const uint32_t o = __shfl_sync(~0u, off[r][j], p, 4);
+                    const uint32_t mask = j ? 0x00f000f0u : 0x000f000fu;
 #pragma unroll
                     for (int i = 0; i < 2; i++)
 #pragma unroll
                         for (int e = 0; e < 2; e++)
-                            a[j * 2 + i][e * 2 + r] =
-                                bits_of(__hfma2(exact_pair(v[i] >> (j * 4 + e * 8), k), sc, off));
+                            a[j * 2 + i][e * 2 + r] = bits_of(
+                                __hfma2(pair_of(v[i] >> e * 8 & mask), pair_of(s), pair_of(o)));
                 }
             }
         }

@@ -18,7 +18,7 @@ namespace hopper
 {
 
 struct q6k {
-    enum { BLOCK = 210, ROW = 240, HIGH = 128, SCALES = 192, D = 208 };
+    enum { BLOCK = 210, ROW = 240, HIGH = 128, SCALES = 192, D = 208, FEW = 0 };
 
     static __device__ __forceinline__ uint32_t at(uint32_t offset)
     {
@@ -26,12 +26,11 @@ struct q6k {
     }
 
     struct head {
-        constants k;
         int start[2];                 /* of the block in its copy, rows L/4 and L/4 + 8 */
-        uint32_t s[2][2];             /* d * scale 4*(lane%4) + 0, 1 and 2, 3 */
+        uint32_t s[2][2];             /* d * scale 4*(lane%4) + 0, 1 and 2, 3, times 2^UP */
         uint32_t v[2][4], high[2][2]; /* a half's bytes: two steps use them */
 
-        __device__ __forceinline__ explicit head(const args &g) : k(g.m, 0, 0x43204320u) {}
+        __device__ __forceinline__ explicit head(const args &) {}
 
         /* The word at any multiple of 2. */
         static __device__ __forceinline__ uint32_t word(const uint8_t *p)
@@ -52,7 +51,8 @@ struct q6k {
                 start[r] = (min(row + r * 8, g.m - 1) * blocks + sb) * BLOCK & 15;
                 const uint8_t *b = w + r * 8 * ROW + start[r];
                 const uint32_t sc = word(b + SCALES + (lane & 3) * 4);
-                const float d = __half2float(__ushort_as_half(*(const unsigned short *)(b + D)));
+                const float d =
+                    power(UP) * __half2float(__ushort_as_half(*(const unsigned short *)(b + D)));
 #pragma unroll
                 for (int i = 0; i < 2; i++)
                     s[r][i] =
@@ -87,19 +87,14 @@ struct q6k {
                 for (int i = 0; i < 4; i++) {
                     const uint32_t two = __shfl_sync(~0u, s[r][i >> 1], p, 4);
                     const __nv_bfloat162 sc = twice(two, i & 1);
+                    /* -32 * 2^-133: exact, as is what comes of it. */
+                    const __nv_bfloat162 off = __hmul2(sc, pair_of(0x80208020u));
                     const int low = (p & 1) * 4, up = (p & 1) * 4 + (i >> 1) * 2 - 4;
 #pragma unroll
                     for (int e = 0; e < 2; e++) {
-                        uint32_t bits;
-                        asm("lop3.b32 %0, %1, %2, %3, 0xea;"
-                            : "=r"(bits)
-                            : "r"(shifted(high[r][i & 1], up + e * 8)), "r"(0x00300030u),
-                              "r"(k.magic));
-                        asm("lop3.b32 %0, %1, %2, %0, 0xea;"
-                            : "+r"(bits)
-                            : "r"(v[r][i] >> (low + e * 8)), "r"(0x000f000fu));
-                        a[i][e * 2 + r] =
-                            bits_of(__hmul2(__hsub2(pair_of(bits), pair_of(k.bias)), sc));
+                        const uint32_t bits = (shifted(high[r][i & 1], up + e * 8) & 0x00300030u) |
+                                              (v[r][i] >> (low + e * 8) & 0x000f000fu);
+                        a[i][e * 2 + r] = bits_of(__hfma2(pair_of(bits), sc, off));
                     }
                 }
         }
