@@ -1,5 +1,8 @@
 # For tests/e2e/tui_*.sh: runs the program in a private tmux and waits for what the screen must show.
-# Never sleeps a fixed time: wait_for polls every 0.1 s until a deadline.
+# Never sleeps a fixed time: wait_for polls every 0.1 s until a deadline, which is far away: only a test that
+# fails reaches it. On a loaded machine a poll takes long itself, so wait for what stays on the screen: a message
+# that the next one replaces may come and go between two polls (the log keeps it), and a race against the engine
+# is lost.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 bin=$root/${B:-build}/sasstop
@@ -39,7 +42,7 @@ keys() { tmux -S "$sock" send-keys "$@"; }
 
 # wait_for TEXT [SECONDS]: OK when the screen holds TEXT in time.
 wait_for() {
-    tries=$((${2:-10} * 10))
+    tries=$((${2:-60} * 10))
     while [ $tries -gt 0 ]; do
         if screen | grep -qF -- "$1"; then
             ok "$1"

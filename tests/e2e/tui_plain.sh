@@ -13,13 +13,13 @@ status() { # status WANT COMMAND...: the exit status, and one line on stderr whe
     [ "$want" = 0 ] || check "stderr has $lines lines: $*" [ "$lines" = 1 ]
 }
 
-status 0 "$bin" run --model synth:tiny --backend cpu --headless --seconds 3 --report rep.json --record r.sasstop
+status 0 "$bin" run --model synth:tiny --backend cpu --headless --report rep.json --record r.sasstop
 check "no summary" grep -q prefill out
 check "no report" grep -q '"generations"' rep.json
 status 0 "$bin" report r.sasstop --format json
 check "the report differs from its recording's" cmp -s out rep.json
 status 0 "$bin" replay r.sasstop
-status 0 "$bin" cut r.sasstop --from 0.5 --to 2 -o c.sasstop
+status 0 "$bin" cut r.sasstop --from 0.5 --to 9 -o c.sasstop
 status 0 "$bin" report c.sasstop
 status 1 "$bin" cut r.sasstop --from 0.5 --to 2 -o c.sasstop
 status 2 "$bin" cut r.sasstop --from 1000 --to 2000 -o n.sasstop
@@ -64,7 +64,7 @@ done
 "$bin" replay r.sasstop --dump 2>err | head -1 >/dev/null
 check "words for a reader that left: $(cat err)" [ ! -s err ]
 rm -f closed.sasstop
-closed "$bin" run --model synth:tiny --backend cpu --headless --seconds 1 --record closed.sasstop 2>err
+closed "$bin" run --model synth:tiny --backend cpu --headless --seconds 3 --record closed.sasstop 2>err
 status 0 "$bin" replay closed.sasstop --dump
 check "a summary in the recording: $(cat err)" [ ! -s err ]
 
@@ -99,7 +99,7 @@ wait now    g2
 key q
 END
 status 0 "$bin" run --model synth:tiny --backend cpu --headless --script script --size 110x25
-status 3 "$bin" run --model synth:tiny --backend cpu --headless --variant auto --seconds 5
+status 3 "$bin" run --model synth:tiny --backend cpu --headless --variant auto --seconds 60
 check "why there is no auto" grep -q "none to choose from" err
 
 # A walk by names, as a recording of the ladder is made.
