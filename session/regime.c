@@ -51,7 +51,10 @@ static void put_percent(char *text, size_t size, size_t *at, const char *before,
 static const char *tera(double v, char *text, size_t size)
 {
     double t = v / 1e12;
-    snprintf(text, size, t < 10 ? "%.2f T" : t < 100 ? "%.1f T" : "%.0f T", t);
+    if (t < 0.1)
+        snprintf(text, size, "%.3g G", v / 1e9);
+    else
+        snprintf(text, size, t < 10 ? "%.2f T" : t < 100 ? "%.1f T" : "%.0f T", t);
     return text;
 }
 

@@ -395,7 +395,11 @@ static enum status put_summary(const struct session *s, struct buf *out)
     char title[120];
     snprintf(title, sizeof title, "what limits the costliest kernels of generation %u, the newest",
              g->def.generation);
-    if (st == OK) st = part(s, out, 3, "regime", NULL, title, TOP);
+    if (!strcmp(s->hello.backend, "cpu"))
+        buf_printf(out,
+                   "\nA CPU's operators are timed, not counted: what limits them isn't known.\n");
+    else if (st == OK)
+        st = part(s, out, 3, "regime", NULL, title, TOP);
     put_lacking(s, out);
     return st;
 }

@@ -192,6 +192,11 @@ static int draw_lines(struct app *a, struct area area, bool roomy)
     struct regime r;
     int y = area.y, end = area.y + area.h - TABLES_MIN;
 
+    if (!strcmp(app_session(a)->hello.backend, "cpu")) {
+        canvas_text(c, 1, y, area.w - 2, ROLE_DIM,
+                    "a CPU's operators are timed, not counted: what limits them isn't known");
+        return 1;
+    }
     row_regime(app_session(a), app_row(a), &r);
     unsigned known = r.kind == REGIME_UNKNOWN ? ROLE_DIM : ROLE_ACCENT;
     int rows = roomy && y + 1 < end ? 2 : 1;

@@ -137,7 +137,7 @@ static int draw_head(struct app *a, const struct surplus_view *v, struct area ar
     surplus_open(s, a->row, other, true, &p);
     surplus_words(&p, text, sizeof text);
     size_t n = strlen(text);
-    if (p.basis != SURPLUS_EXECUTED && !a->feed->replay)
+    if (p.basis != SURPLUS_EXECUTED && !a->feed->replay && strcmp(s->hello.backend, "cpu"))
         snprintf(text + n, sizeof text - n, ". E counts what it executes");
     struct area words = {1, area.y + used, area.w - 2, area.h > 12 ? 2 : 1};
     canvas_wrap(c, words, p.basis == SURPLUS_EXECUTED ? ROLE_TEXT : ROLE_WARN, text);

@@ -20,6 +20,8 @@ keys 5
 wait_for "wall clock by generation"
 keys s
 wait_for "census"
+keys 3
+wait_for "timed, not counted"
 keys 7
 wait_for "flip"
 keys h
