@@ -38,15 +38,6 @@ run_script() { # a program or script whose last such line is "N passed, N failed
     name=$1; shift
     "$@" >"$log/$name" 2>&1 </dev/null
     rc=$?
-    # A terminal test that failed gets one more try, said aloud: it waits on a loaded machine's clocks.
-    case $name in
-    e2e_tui_*)
-        if [ $rc -ne 0 ]; then
-            echo "$name: failed once, run again:"; grep FAIL "$log/$name" | head -3
-            "$@" >"$log/$name" 2>&1 </dev/null
-            rc=$?
-        fi ;;
-    esac
     line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log/$name" | tail -1)
     if [ -z "$line" ]; then
         echo "$name: no closing line (exit status $rc)"; tail -40 "$log/$name"; count "$name" 0 1 0
