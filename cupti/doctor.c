@@ -190,7 +190,8 @@ void doctor_text(const struct doctor *d, struct buf *out)
     }
     if (d->sources[COUNTER_EVENTS].health == COUNTER_READY)
         buf_printf(out, "\ntiming works in any case%s\n",
-                   d->cupti_version ? "; beside counters in a process of its own, which never opens "
-                                      "CUPTI, if the GPU holds the weights twice (--timer)"
-                                    : "");
+                   d->cupti_version
+                       ? "; beside counters in a process of its own, which never opens "
+                         "CUPTI, if the GPU holds the weights twice (--timer)"
+                       : "");
 }
