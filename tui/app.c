@@ -161,6 +161,12 @@ static void notice(struct app *a, const struct frame *f)
     }
 }
 
+/* A recording that is moved in passes over words that were said long before where it stops. */
+static bool is_past(const struct feed *f, const struct frame *frame)
+{
+    return f->replay && replay_place(f->src, frame->t_ns) + MESSAGE_NS < replay_position(f->src);
+}
+
 static enum status pull_feed(struct app *a, struct feed *f, uint64_t now_ns)
 {
     struct raw_frame raw;
@@ -173,7 +179,7 @@ static enum status pull_feed(struct app *a, struct feed *f, uint64_t now_ns)
         if (raw.bytes) record_frame(a, &raw);
         if ((st = session_apply(&f->session, &raw.frame)) != OK) return st;
         if (f == a->feed) {
-            notice(a, &raw.frame);
+            if (!is_past(f, &raw.frame)) notice(a, &raw.frame);
             a->dirty = true;
         }
     }
@@ -198,6 +204,7 @@ void app_seek(struct app *a, uint64_t position)
 {
     struct feed *f = &a->recorded;
     if (!f->src) return;
+    a->message[0] = 0;
     if (replay_seek(f->src, position)) {
         session_free(&f->session);
         if (session_init(&f->session) != OK) a->quit = true;

@@ -122,6 +122,12 @@ static void test_virtual_clock(void **state)
     assert_true(last > 0 && last < replay_duration(src));
     app_seek(a, last);
     assert_int_equal(replay_flip(src, 1), replay_duration(src));
+    /* Words of long before are not said again; those of a moment ago are. */
+    app_seek(a, replay_duration(src));
+    assert_string_equal(a->message, "");
+    app_seek(a, last + 1000000000);
+    assert_non_null(strstr(a->message, "generation"));
+    app_seek(a, last);
     /* By generations: where figures are, not at the flip itself. */
     uint64_t there = replay_generation(src, -1);
     assert_true(there < last);
