@@ -305,7 +305,7 @@ static void poll_synthetic(struct collect *c)
 /* Other sets were asked for once. */
 static void sets_done(struct collect *c)
 {
-    struct counter_config cfg = collect_config(c->e);
+    struct counter_config cfg = collect_config(c->e, false);
     if (c->sets_once && counter_configure(c->src[COUNTER_RANGE], &cfg) == OK) c->sets_once = false;
 }
 
@@ -386,10 +386,12 @@ void collect_after_flip(struct collect *c)
     ask_executed(c);
 }
 
-/* The next range pass counts these sets too; `text` says in how many passes. */
-static enum status want_sets(struct collect *c, const char *arg, char *text, size_t size)
+/* The next range pass counts these sets too, of one layer's products or of all; `text` says in how
+ * many passes. */
+static enum status want_sets(struct collect *c, const char *arg, bool products, char *text,
+                             size_t size)
 {
-    struct counter_config cfg = collect_config(c->e);
+    struct counter_config cfg = collect_config(c->e, products);
     unsigned sets = metric_sets_parse(arg);
     if (!sets)
         return err_set(ERR_USAGE,
@@ -403,17 +405,20 @@ static enum status want_sets(struct collect *c, const char *arg, char *text, siz
     return st;
 }
 
-/* A range pass; of one layer's products alone in the very next round, where somebody waits. */
+/* A range pass; of one layer's products alone in the very next round, where somebody waits: so
+ * nothing else may be armed when that begins. */
 static enum status want_exact(struct collect *c, const char *arg, char *text, size_t size)
 {
     static const char PRODUCTS[] = "products:";
     bool quick = !strncmp(arg, PRODUCTS, sizeof PRODUCTS - 1);
     enum status st = OK;
     if (quick) arg += sizeof PRODUCTS - 1;
-    if (quick || *arg) st = want_sets(c, arg, text, size);
+    uint64_t asked_ns = clock_mono_ns();
+    if (quick || *arg) st = want_sets(c, arg, quick, text, size);
     if (st != OK) return st;
     c->quick |= quick;
-    if (quick) c->quick_ns = clock_mono_ns();
+    if (quick) c->quick_ns = asked_ns;
+    if (quick) (void)settle_wait(c);
     turns_request(c->turns, quick ? TURNS_WANT_NOW : TURNS_WANT_RANGE);
     return OK;
 }

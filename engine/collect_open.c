@@ -13,15 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXACT_LAUNCHES = 512 }; /* of a pass: two phases of four layers are about 180 */
+/* Launches of a pass: starting one takes the longer the more there may be. Two phases of four
+ * layers are about 180; one layer's products, each with the conversion in front of it, 14. */
+enum { EXACT_LAUNCHES = 512, PRODUCT_LAUNCHES = 32 };
 
-struct counter_config collect_config(const struct engine *e)
+struct counter_config collect_config(const struct engine *e, bool products)
 {
     unsigned sets = metric_sets_parse(e->opt->exact ? e->opt->exact : getenv("SASSTOP_EXACT"));
     return (struct counter_config){.pm_interval_ns = COLLECT_PM_NS,
                                    .pm_window_ns = COLLECT_WINDOW_NS,
                                    .range_sets = METRIC_SET_LIVE | sets,
-                                   .range_max = EXACT_LAUNCHES};
+                                   .range_max = products ? PRODUCT_LAUNCHES : EXACT_LAUNCHES};
 }
 
 static void send_metrics(struct collect *c)
@@ -96,7 +98,7 @@ static enum status open_role(struct collect *c, enum counter_role role, bool syn
                               .script = getenv("SASSTOP_SYNTH_SCRIPT"),
                               .seed = c->e->opt->seed,
                               .sink = collect_sink(c)};
-    struct counter_config cfg = collect_config(c->e);
+    struct counter_config cfg = collect_config(c->e, false);
     enum status st = counter_open(role, synthetic, &env, &c->src[role]);
     if (st == OK && c->src[role]->state.health == COUNTER_READY)
         st = counter_configure(c->src[role], &cfg);

@@ -155,7 +155,7 @@ bool collect_listed(const char *list, const char *name); /* is it in the comma l
 enum status collect_alloc(struct collect *c);
 enum status collect_open_sources(struct collect *c);
 /* What sources are configured with. range_sets: live, and what --exact or $SASSTOP_EXACT names. */
-struct counter_config collect_config(const struct engine *e);
+struct counter_config collect_config(const struct engine *e, bool products);
 
 /* PC sampling names a kernel only if the first time that it ever runs lies in a window of it:
  * pc_prime() with the workload's lists. Nothing else may be armed. */
