@@ -98,6 +98,9 @@ enum status oracle_works(struct backend *b, struct oracle_work *list, unsigned *
     uint32_t d = 4096, ff = 14336, kv = KV_HEADS * HEAD;
     struct buffer x = floats((size_t)ORACLE_TOKENS * ff), x2 = floats((size_t)ORACLE_TOKENS * ff);
     struct buffer y = floats((size_t)ORACLE_TOKENS * ff);
+    /* Rotated in place, once more with each launch: what others read would change with it, and a
+     * division takes more instructions for some values. */
+    struct buffer rotated = floats((size_t)ORACLE_TOKENS * d);
     const struct weight *w4 = weight_of(QUANT_Q4_K, d, d);
     const struct weight *tall = weight_of(QUANT_Q4_K, ff, d), *norm = weight_of(QUANT_F32, 1, d);
     const struct weight *tall6 = weight_of(QUANT_Q6_K, ff, d);
@@ -139,8 +142,8 @@ enum status oracle_works(struct backend *b, struct oracle_work *list, unsigned *
                     .head_dim = HEAD,
                     .rope_base = 10000,
                     .rope_scale = 1,
-                    .x = x,
-                    .y = x},
+                    .x = rotated,
+                    .y = rotated},
         "rope");
     add("add", (struct op){.kind = OP_ADD, .n = ORACLE_TOKENS, .dim = ff, .x = x, .x2 = x2, .y = y},
         "add");
