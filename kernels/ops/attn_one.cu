@@ -337,22 +337,24 @@ template <int HD> __device__ __forceinline__ void body(const ops_attn_one &a)
     const int per_kv = a.heads / a.kv_heads, groups = (per_kv + GROUP - 1) / GROUP;
     const int kv_head = blockIdx.y / groups, in_kv = blockIdx.y % groups * GROUP;
     const int head0 = kv_head * per_kv + in_kv, group = min(GROUP, per_kv - in_kv);
+    double freq[S::PAIRS];
+#pragma unroll
+    for (int j = 0; j < S::PAIRS; j++) freq[j] = a.freq[(threadIdx.x + j * THREADS) % (HD / 2)];
     const int pos = (int)a.state->pos0; /* there before the step's first kernel */
+    early_release();
     const int from = a.window > 0 ? max(0, pos + 1 - a.window) : 0;
     const positions block = share_of({from, pos + 1 - from}, rank, CLUSTER),
                     mine = share_of(block, warp, WARPS);
     const size_t stride = (size_t)a.kv_heads * HD, row = mine.first * stride + kv_head * HD;
     const float *kp = a.k_cache + row, *vp = a.v_cache + row;
 
-    early_release();
     cluster_arrive();
     const int old = min(min(mine.n, (int)S::PER), pos - mine.first);
     fetch<HD>(sh.k[warp], kp, stride, old);
     fetch<HD>(sh.v[warp], vp, stride, old);
     float2 by[S::PAIRS];
 #pragma unroll
-    for (int j = 0; j < S::PAIRS; j++)
-        by[j] = ops::rope_angle(a.freq[(threadIdx.x + j * THREADS) % (HD / 2)], pos);
+    for (int j = 0; j < S::PAIRS; j++) by[j] = ops::rope_angle(freq[j], pos);
     early_wait();
     rotate_q<HD>(sh, a, head0, group, by);
     if (block.n > 0 && block.first + block.n == pos + 1)

@@ -71,12 +71,11 @@ static __device__ __forceinline__ void quantise_eight(float4 v, int part, bool i
 static __device__ __forceinline__ void quantise_warp(float v, uint8_t *chunk)
 {
     int lane = threadIdx.x & 31;
-    float a = fmaxf(fabsf(v), 0.0f);
-    for (int o = 16; o; o >>= 1) a = fmaxf(a, __shfl_xor_sync(~0u, a, o));
+    /* Bits of floats that aren't negative are in the order of the floats. */
+    float a = __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(fmaxf(fabsf(v), 0.0f))));
     unsigned short h = quant_scale(a);
     float da = half_bits(h);
-    int q = da > 0 ? quant_one(v, da) : 0, sum = q;
-    for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
+    int q = da > 0 ? quant_one(v, da) : 0, sum = __reduce_add_sync(~0u, q);
     chunk[4 + lane] = (uint8_t)q;
     if (lane == 0) *(uint32_t *)chunk = h;
     if (lane == 1) *(uint32_t *)(chunk + 36) = (uint32_t)sum;
