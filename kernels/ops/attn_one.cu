@@ -339,8 +339,9 @@ template <int HD> __device__ __forceinline__ void body(const ops_attn_one &a)
     const int head0 = kv_head * per_kv + in_kv, group = min(GROUP, per_kv - in_kv);
     double freq[S::PAIRS];
 #pragma unroll
-    for (int j = 0; j < S::PAIRS; j++) freq[j] = a.freq[(threadIdx.x + j * THREADS) % (HD / 2)];
-    const int pos = (int)a.state->pos0; /* there before the step's first kernel */
+    for (int j = 0; j < S::PAIRS; j++)
+        freq[j] = ops::load_kept(a.freq + (threadIdx.x + j * THREADS) % (HD / 2));
+    const int pos = (int)ops::load_kept(&a.state->pos0); /* there before the step's first kernel */
     early_release();
     const int from = a.window > 0 ? max(0, pos + 1 - a.window) : 0;
     const positions block = share_of({from, pos + 1 - from}, rank, CLUSTER),

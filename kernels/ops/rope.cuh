@@ -10,6 +10,32 @@
 namespace ops
 {
 
+/* What every layer reads, and weights would push out of the L2 in between. */
+static __device__ __forceinline__ uint64_t keep_policy()
+{
+    uint64_t p;
+    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(p));
+    return p;
+}
+
+static __device__ __forceinline__ double load_kept(const double *p)
+{
+    double v;
+    asm volatile("ld.global.L2::cache_hint.f64 %0, [%1], %2;"
+                 : "=d"(v)
+                 : "l"(p), "l"(keep_policy()));
+    return v;
+}
+
+static __device__ __forceinline__ uint32_t load_kept(const uint32_t *p)
+{
+    uint32_t v;
+    asm volatile("ld.global.L2::cache_hint.u32 %0, [%1], %2;"
+                 : "=r"(v)
+                 : "l"(p), "l"(keep_policy()));
+    return v;
+}
+
 /* {sine, cosine} of a pair's angle. */
 static __device__ __forceinline__ float2 rope_angle(double freq, uint32_t pos)
 {
