@@ -223,11 +223,11 @@ static __device__ __forceinline__ void one_run(const P plan, const ops_gemv_inpu
     const typename F::lane prepared = F::prepare(lane % F::LANES);
     const one_tile tile = {(const uint4 *)one_shared, (const float *)(one_shared + L::SCALES_AT)};
     one_fetch<F, P> fetch(plan, lo + warp, steps, blocks, (uint32_t)__cvta_generic_to_shared(ring));
+    one_norm norm;
+    if (NORM && !in.chunks) norm.before(in.w, k);
 #pragma unroll
     for (int i = 0; i < F::STAGES; i++) fetch.next(i < total);
     early_release();
-    one_norm norm;
-    if (NORM && !in.chunks) norm.before(in.w, k);
     early_wait();
     if (!NORM || in.chunks)
         one_stage<F>(one_shared, in.chunks, k);
