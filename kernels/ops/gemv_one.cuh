@@ -51,8 +51,10 @@ template <class F> struct one_layout {
         BLOCKS = OPS_GEMV_ONE_K / 256,
         SCALES_AT = BLOCKS * 256,
         RINGS_AT = SCALES_AT + BLOCKS * F::SCALES * 4,
-        /* Copies are of 16 aligned bytes: a row that isn't aligned so has up to 14 before it. */
-        PIECES = (F::EACH * F::BYTES + (F::BYTES % 16 ? 14 : 0) + 15) / 16,
+        /* Copies are of 16 aligned bytes, and half a warp's of two whole lines: where a row begins
+         * within one, what lies before it is left out. */
+        ALIGN = F::BYTES % 16 ? 128 : 16,
+        PIECES = (F::EACH * F::BYTES + (F::BYTES % 16 ? ALIGN - 2 : 0) + 15) / 16,
         SEGMENT = PIECES * 16,
         STAGE = 2 * SEGMENT,
         RING = F::STAGES * STAGE,
@@ -183,12 +185,13 @@ template <class F, class P> struct one_fetch {
         typedef one_layout<F> L;
         if (really) {
             const int bytes = min(F::EACH, blocks - step * F::EACH) * F::BYTES;
-            const int off = F::BYTES % 16 ? (int)((uintptr_t)p & 15) : 0;
+            const int off = F::BYTES % 16 ? (int)((uintptr_t)p & (L::ALIGN - 1)) : 0;
             const uint8_t *from = p - off + lane * 16;
             const int left = off + bytes - lane * 16; /* from this lane's first piece on */
 #pragma unroll
             for (int j = 0; j < (L::PIECES + 15) / 16; j++)
-                if (left > j * 256) copy_16(to + slot + j * 256, from + j * 256);
+                if (left > j * 256 && (j || lane * 16 + 16 > off))
+                    copy_16(to + slot + j * 256, from + j * 256);
             p += F::EACH * F::BYTES;
             slot = slot + L::STAGE == L::RING ? 0 : slot + L::STAGE;
             if (++step == steps) {
@@ -248,7 +251,8 @@ static __device__ __forceinline__ void one_run(const P plan, const ops_gemv_inpu
 #pragma unroll
             for (int s = 0; s < 2; s++) {
                 if (F::BYTES % 16) {
-                    if (step == 0 && t == 0) at[s] = (int)((uintptr_t)plan.at(unit, s) & 15);
+                    if (step == 0 && t == 0)
+                        at[s] = (int)((uintptr_t)plan.at(unit, s) & (L::ALIGN - 1));
                 }
                 const int block = group * TURNS + t;
                 F::read(r[s], ring + slot + s * L::SEGMENT + at[s] + block * F::BYTES, prepared);
@@ -260,7 +264,7 @@ static __device__ __forceinline__ void one_run(const P plan, const ops_gemv_inpu
             if (sb + t < blocks) F::dot(v, r, prepared, tile, sb + t);
         }
 #pragma unroll
-        for (int s = 0; s < 2; s++) at[s] = (at[s] + F::EACH * F::BYTES) & 15;
+        for (int s = 0; s < 2; s++) at[s] = (at[s] + F::EACH * F::BYTES) & (L::ALIGN - 1);
         slot = slot + L::STAGE == L::RING ? 0 : slot + L::STAGE;
         if (++step < steps) continue;
         plan.done(unit, warp_sum(v[0]), warp_sum(v[1]));

@@ -74,6 +74,12 @@ static void check_products(void)
             if (!block256) check_product(TYPES[t], 65, TOKENS[n], plain ? 72 : 96, false);
         }
     }
+    /* Of one token: more pairs of rows than a block has warps, and rows of many stages. */
+    static const uint32_t ONE[][2] = {{4300, 512}, {40, 14336}};
+    for (int i = 0; i < 2; i++) {
+        check_product(QUANT_Q4_K, ONE[i][0], 1, ONE[i][1], false);
+        check_product(QUANT_Q6_K, ONE[i][0], 1, ONE[i][1], false);
+    }
     check_product(QUANT_Q4_K, 24, 1, 17408, false); /* more than one staged tile of the GEMV */
     check_product(QUANT_Q6_K, 24, 5, 17408, false);
 }
