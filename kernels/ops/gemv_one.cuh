@@ -149,7 +149,7 @@ static __device__ __forceinline__ void one_stage(uint8_t *shared, const uint8_t 
 
 static __device__ __forceinline__ void copy_16(uint32_t to, const uint8_t *from)
 {
-    asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" ::"r"(to), "l"(from)
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(from)
                  : "memory");
 }
 
