@@ -28,6 +28,7 @@ enum {
     F17 = 0x82,
     F24 = 0x14,
     F25 = 0x24,
+    F26 = 0x44,
     F35 = 0x28,
     F46 = 0x50,
     F57 = 0xa0,
@@ -75,14 +76,16 @@ static unsigned select_bits(const struct select *s)
     return bits;
 }
 
-/* The uniform datapath's own operations are guarded by uniform predicates; those that cross over
- * from the vector side (R2UR) by ordinary ones. */
+/* The uniform datapath's own operations are guarded by uniform predicates, and so is the exchange of
+ * an mbarrier's word, which has uniform operands alone; those that cross over from the vector side
+ * (R2UR) by ordinary ones. */
 static bool has_uniform_guard(const struct opcode *op)
 {
+    enum { SYNCS_EXCH = 0x1b2 };
     bool own =
         op->mnemonic[0] == 'U' && (op->cls == INSN_CLASS_UNIFORM || op->cls == INSN_CLASS_ASYNC ||
                                    op->cls == INSN_CLASS_CONSTANT || op->cls == INSN_CLASS_TENSOR);
-    return own || !strcmp(op->mnemonic, "LDCU");
+    return own || op->base == SYNCS_EXCH || !strcmp(op->mnemonic, "LDCU");
 }
 
 static void make_rows(void)

@@ -25,6 +25,8 @@ static const struct row {
     const char *mnemonic, *reason;
 } not_provoked[] = {
     {0x154, 120, "MOV64IUR", "others' table of sm_120 only: 64-bit constants came as two moves"},
+    {0x0a6, 120, "UIMAD",
+     "a product for one token had it; divisions of its size alone take other ways"},
     {0x022, 70, "FSWZADD", "derivatives in graphics shaders"},
     {0x0bc, 90, "UCLEA", "others' listings only: mapa came as UPRMT or PRMT"},
     {0x1c2, 75, "R2UR", "nvcc 13.0 kept the tried values in vector registers below sm_90"},
