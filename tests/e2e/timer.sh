@@ -43,10 +43,16 @@ check "the report says so" grep -q 'own process' "$tmp/plain.md"
 check "the recording's report says so" grep -q 'own process' "$tmp/again.md"
 check "a session leaves no process" none_left
 
-session kill 2 --script-fault timer:kill@prefill:3
+# Whether a round was timed there after the new process came; a slow machine gets longer for it.
+goes_on() { awk '/^LOG .*started once more/ {new = 1} new && /^ROUND .*timed_in="own"/ {ok = 1} END {exit !ok}' "$tmp/kill"; }
+for seconds in 2 10 40; do
+    rm -f "$tmp"/kill*
+    session kill $seconds --script-fault timer:kill@prefill:3
+    goes_on && break
+done
 check "a killed process is started once more" has 'started once more'
 check "that is no fault of the engine" hasnt '^FAULT'
-check "its rounds go on there" has '^ROUND .*round=[0-9][0-9] .*timed_in="own"'
+check "its rounds go on there" goes_on
 check "in the same generation" hasnt '^GENERATION .*generation=2'
 check "a killed one leaves no process" none_left
 
