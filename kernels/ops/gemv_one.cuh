@@ -147,6 +147,8 @@ static __device__ __forceinline__ void one_stage(uint8_t *shared, const uint8_t 
     }
 }
 
+/* Asks the L2 for one line: with 256 bytes a request, products took 1.4 % (Q4_K) and 2.5 % (Q6_K)
+ * longer. */
 static __device__ __forceinline__ void copy_16(uint32_t to, const uint8_t *from)
 {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(from)
