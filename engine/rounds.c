@@ -142,12 +142,19 @@ static void compare_hash(struct engine *e, uint64_t hash, const char *source)
     e->hash_generation = e->generation;
 }
 
+/* `source`: for the log, where tokens differ. */
+static void send_round(struct engine *e, struct msg_round *r, const char *source)
+{
+    r->round = e->round;
+    r->generation = e->generation;
+    compare_hash(e, r->output_hash, source);
+    emit_send(e->emit, FRAME_ROUND, r);
+}
+
 static void tell_round(struct engine *e, const struct pass *p, const struct collect_plan *plan,
                        uint64_t hash)
 {
-    struct msg_round r = {.round = e->round,
-                          .generation = e->generation,
-                          .counted = plan->counted,
+    struct msg_round r = {.counted = plan->counted,
                           .prefill_tokens = e->work.n,
                           .prefill_ns = p->prefill_ns,
                           .decode_tokens = p->made,
@@ -155,8 +162,7 @@ static void tell_round(struct engine *e, const struct pass *p, const struct coll
                           .output_hash = hash};
     snprintf(r.source, sizeof r.source, "%s", plan->source);
     if (!plan->counted) snprintf(r.timed_in, sizeof r.timed_in, "%s", e->cupti ? "here" : "clean");
-    compare_hash(e, hash, plan->source);
-    emit_send(e->emit, FRAME_ROUND, &r);
+    send_round(e, &r, plan->source);
 }
 
 /* A timed round that runs elsewhere. */
@@ -165,12 +171,9 @@ static enum status round_there(struct engine *e)
     struct msg_round r;
     enum status st = timer_round(e, &r);
     if (st != OK) return st;
-    r.round = e->round;
-    r.generation = e->generation;
     r.counted = 0;
     snprintf(r.timed_in, sizeof r.timed_in, "own");
-    compare_hash(e, r.output_hash, "timed in its own process");
-    emit_send(e->emit, FRAME_ROUND, &r);
+    send_round(e, &r, "timed in its own process");
     return OK;
 }
 

@@ -116,7 +116,7 @@ static enum status warm(struct engine *e)
 }
 
 /* Told with its figures, or not at all when a command has come meanwhile. */
-static enum status round_there(struct engine *e)
+static enum status one_round(struct engine *e)
 {
     enum status st = warm(e);
     e->hash_generation = 0; /* the parent compares: it knows what was flipped */
@@ -132,7 +132,7 @@ enum status timer_child_run(struct engine *e)
     while (next(e, &c)) {
         int i = 0;
         if (!strcmp(c.verb, "round")) {
-            enum status st = round_there(e);
+            enum status st = one_round(e);
             if (st == OK) continue;
             engine_tell_fault(e, st);
             return st;
