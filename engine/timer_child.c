@@ -11,13 +11,6 @@
 
 enum { WAKE_NS = 500000000 };
 
-uint64_t timer_child_patience(unsigned seconds)
-{
-    const char *test = getenv("SASSTOP_TEST"), *ms = getenv("SASSTOP_TIMER_PATIENCE_MS");
-    if (test && !strcmp(test, "1") && ms && atoi(ms) > 0) return (uint64_t)atoi(ms) * 1000000u;
-    return (uint64_t)seconds * 1000000000u;
-}
-
 enum status timer_child_bind(uint32_t parent)
 {
     /* The order matters: a parent that ends between the two is seen by the second. */

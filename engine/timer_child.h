@@ -22,8 +22,4 @@ enum status timer_child_wait(struct engine *e);
 /* Says that it is ready and serves until told to leave; the error that ended a round. */
 enum status timer_child_run(struct engine *e);
 
-/* How long a parent waits for `seconds` of no progress, in ns; tests shorten it
- * ($SASSTOP_TIMER_PATIENCE_MS, with SASSTOP_TEST=1). */
-uint64_t timer_child_patience(unsigned seconds);
-
 #endif

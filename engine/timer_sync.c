@@ -3,6 +3,7 @@
  * compared before each of its rounds. A process that was started again is told all of it by that.
  * To add a knob: what was told of it in struct timer, a command here, a case in timer_child.c.
  */
+#include "engine/auto.h"
 #include "engine/timer_priv.h"
 
 #include <stdio.h>
@@ -64,7 +65,7 @@ static enum status sync_family(struct engine *e, struct timer_family *f)
     uint32_t kd = 0;
     enum status st = OK;
     if (!e->bo->selected(e->b, f->family, &variant, &kd)) return OK;
-    if (!strncmp(variant, "auto", 4)) st = sync_choices(e, f);
+    if (auto_is(variant)) st = sync_choices(e, f);
     if (st != OK || (!strcmp(f->variant, variant) && f->kd == kd)) return st;
     struct msg_command c = command("select", f->family, variant, kd);
     if ((st = timer_ask(e, &c)) != OK) return st;
