@@ -416,9 +416,11 @@ static enum status want_exact(struct collect *c, const char *arg, char *text, si
     uint64_t asked_ns = clock_mono_ns();
     if (quick || *arg) st = want_sets(c, arg, quick, text, size);
     if (st != OK) return st;
-    c->quick |= quick;
-    if (quick) c->quick_ns = asked_ns;
-    if (quick) (void)settle_wait(c);
+    if (quick) {
+        c->quick = true;
+        c->quick_ns = asked_ns;
+        (void)settle_wait(c);
+    }
     turns_request(c->turns, quick ? TURNS_WANT_NOW : TURNS_WANT_RANGE);
     return OK;
 }
