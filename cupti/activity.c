@@ -328,7 +328,6 @@ static enum status start(struct counter_source *src)
      * before this one. */
     if (a->enabled) lib->activity_flush(CUPTI_FLUSH_FORCED);
     pthread_mutex_lock(&pool.reading);
-    forget(a); /* makes room */
     drain(a);
     forget(a);
     pool.reader = a;

@@ -171,27 +171,25 @@ static void hand_over(void)
         uint8_t *b = NULL;
         size_t size = 0, max = 0, n = 0;
         fake_state.request(&b, &size, &max);
-        if (b) n = put_overheads(b, size);
-        if (!b) {
+        if (b) {
+            n = put_overheads(b, size);
+        } else {
             fake_state.dropped += fake_state.records;
             fake_state.records = 0;
-            break;
         }
         for (; fake_state.records > 0 && n < per && (n + 1) * sizeof fake_state.rec[0] <= size; n++)
             memcpy(b + n * sizeof fake_state.rec[0], &fake_state.rec[--fake_state.records],
                    sizeof fake_state.rec[0]);
-        held[nheld].b = b;
-        held[nheld].size = size;
-        held[nheld++].valid = n * sizeof fake_state.rec[0];
-        if (nheld < hold && nheld < HELD) continue;
+        if (b) {
+            held[nheld].b = b;
+            held[nheld].size = size;
+            held[nheld++].valid = n * sizeof fake_state.rec[0];
+        }
+        if (fake_state.records > 0 && nheld < hold && nheld < HELD) continue;
         while (nheld) {
             nheld--;
             fake_state.complete(NULL, 0, held[nheld].b, held[nheld].size, held[nheld].valid);
         }
-    }
-    while (nheld) {
-        nheld--;
-        fake_state.complete(NULL, 0, held[nheld].b, held[nheld].size, held[nheld].valid);
     }
 }
 
