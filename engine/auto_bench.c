@@ -3,6 +3,7 @@
 #include "engine/auto_bench.h"
 
 #include "base/json.h"
+#include "base/program.h"
 #include "engine/kcheck_child.h"
 
 #include <cjson/cJSON.h>
@@ -102,7 +103,7 @@ static enum status measure_one(struct auto_file *f, const struct auto_plan *p,
     enum kcheck_end end;
     int wstatus = 0;
     if (!missing(f, p, c, from, to, shapes, sizeof shapes)) return OK;
-    if (!kcheck_path(path, sizeof path))
+    if (!program_find("SASSTOP_KCHECK", "kcheck", path, sizeof path))
         return err_set(ERR_UNAVAILABLE, "kcheck is not beside this program: run make");
     snprintf(kernel, sizeof kernel, "%s", c->kernel);
     enum status st = kcheck_run(argv, AUTO_CHILD_S, tick, pr, &answer, &end, &wstatus);

@@ -10,30 +10,12 @@
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { ANSWER_MAX = 1 << 20, POLL_MS = 250, REAP_MS = 5 };
 
 extern char **environ;
-
-bool kcheck_path(char *out, size_t size)
-{
-    const char *own = getenv("SASSTOP_KCHECK");
-    if (own && *own) {
-        snprintf(out, size, "%s", own);
-        return access(out, X_OK) == 0;
-    }
-    ssize_t n = readlink("/proc/self/exe", out, size - 1);
-    if (n <= 0) return false;
-    out[n] = '\0';
-    char *slash = strrchr(out, '/');
-    if (!slash || (size_t)(slash - out) + sizeof "/kcheck" > size) return false;
-    strcpy(slash, "/kcheck");
-    return access(out, X_OK) == 0;
-}
 
 static pid_t spawn(char *const argv[], int *out)
 {

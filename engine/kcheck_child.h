@@ -18,9 +18,6 @@ enum kcheck_end {
     KCHECK_GIVEN_UP, /* `go_on` said so */
 };
 
-/* kcheck beside this program, or $SASSTOP_KCHECK. False when there is none. */
-bool kcheck_path(char *out, size_t size);
-
 /* Runs argv (argv[0] = the path) and appends its stdout to *answer. `go_on` is called about four
  * times a second; false gives the run up. ERR_UNAVAILABLE when it can't be started. */
 enum status kcheck_run(char *const argv[], int seconds, bool (*go_on)(void *ctx), void *ctx,

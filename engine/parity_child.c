@@ -2,6 +2,7 @@
 #include "engine/parity_child.h"
 
 #include "base/json.h"
+#include "base/program.h"
 #include "engine/kcheck_child.h"
 
 #include <cjson/cJSON.h>
@@ -80,7 +81,7 @@ void parity_child(struct engine *e, struct msg_parity *p, unsigned n)
     for (unsigned i = 0; i < n && at < sizeof shapes; i++)
         at += (size_t)snprintf(shapes + at, sizeof shapes - at, "%s%u,%u,%u", i ? ";" : "", p[i].m,
                                p[i].n, p[i].k);
-    if (!kcheck_path(path, sizeof path)) {
+    if (!program_find("SASSTOP_KCHECK", "kcheck", path, sizeof path)) {
         all(p, n, "unavailable", "kcheck is not beside this program: run make");
         return;
     }

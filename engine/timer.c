@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/driver.h"
+#include "base/program.h"
 #include "engine/collect.h"
 
 #include <stdio.h>
@@ -111,7 +112,7 @@ static enum status start(struct engine *e)
     struct timer *t = e->timer;
     struct args a = {.n = 0};
     char program[4096];
-    if (!timer_wire_program(program, sizeof program))
+    if (!program_find("SASSTOP_TIMER_ENGINE", NULL, program, sizeof program))
         return err_set(ERR_UNAVAILABLE, "the program for it, %.300s, is not there", program);
     make_args(e, program, &a);
     t->state = TIMER_OPENING;

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -16,19 +15,6 @@
 enum { READ_BYTES = 16 << 10, LEAVE_MS = 200 };
 
 extern char **environ;
-
-bool timer_wire_program(char *out, size_t size)
-{
-    const char *own = getenv("SASSTOP_TIMER_ENGINE");
-    if (own && *own) {
-        snprintf(out, size, "%s", own);
-    } else {
-        ssize_t n = readlink("/proc/self/exe", out, size - 1);
-        if (n <= 0) return false;
-        out[n] = '\0';
-    }
-    return access(out, X_OK) == 0;
-}
 
 static pid_t spawn(char *const argv[], int fd)
 {

@@ -23,9 +23,6 @@ struct timer_wire {
 
 enum { TIMER_WIRE_FD = 3 }; /* the child's end of the socket, in the child */
 
-/* This program, or $SASSTOP_TIMER_ENGINE. False when there is none. */
-bool timer_wire_program(char *out, size_t size);
-
 /* Starts argv (argv[0] = the path). ERR_FAILED. */
 enum status timer_wire_start(struct timer_wire *w, char *const argv[]);
 

@@ -3,6 +3,7 @@
 #include "tui/engine_child.h"
 
 #include "base/clock.h"
+#include "base/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -163,23 +164,9 @@ void engine_child_close(struct engine_child *child)
 
 enum status engine_program(char *path, size_t size)
 {
-    const char *asked = getenv("SASSTOP_ENGINE");
-    char self[400];
-
-    if (asked && *asked) {
-        snprintf(path, size, "%s", asked);
-    } else {
-        ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-        if (n < 0) return err_set(ERR_IO, "can't find where this program lies");
-        self[n] = 0;
-        char *slash = strrchr(self, '/');
-        if (slash) *slash = 0;
-        snprintf(path, size, "%s/sasstop-engine", self);
-    }
-    if (access(path, X_OK))
-        return err_set(ERR_FAILED,
-                       "no engine program at %s; build it with `make`, or name it in "
-                       "$SASSTOP_ENGINE",
-                       path);
-    return OK;
+    if (program_find("SASSTOP_ENGINE", "sasstop-engine", path, size)) return OK;
+    if (!*path) return err_set(ERR_IO, "can't find where this program lies");
+    return err_set(ERR_FAILED,
+                   "no engine program at %s; build it with `make`, or name it in $SASSTOP_ENGINE",
+                   path);
 }

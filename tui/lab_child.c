@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/median.h"
+#include "base/program.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -25,19 +26,8 @@ volatile int lab_interrupted;
 
 enum status lab_program(const char *name, const char *env, char *path, size_t size)
 {
-    const char *asked = getenv(env);
-    char self[400];
-    if (asked && *asked) {
-        snprintf(path, size, "%s", asked);
-    } else {
-        ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-        if (n < 0) return err_set(ERR_IO, "can't find where this program lies");
-        self[n] = 0;
-        char *slash = strrchr(self, '/');
-        if (slash) *slash = 0;
-        snprintf(path, size, "%s/%s", self, name);
-    }
-    if (access(path, X_OK) == 0) return OK;
+    if (program_find(env, name, path, size)) return OK;
+    if (!*path) return err_set(ERR_IO, "can't find where this program lies");
     return err_set(ERR_FAILED, "no program at %s; build it with `make`, or name it in $%s", path,
                    env);
 }
