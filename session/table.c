@@ -78,6 +78,14 @@ void cell_count(struct cell *c, uint64_t n)
     c->value = value_ok((double)n, NULL);
 }
 
+void cell_spread(struct cell *c, struct value v, struct value none)
+{
+    if (v.state != VALUE_OK)
+        cell_value(c, v);
+    else
+        cell_value(c, v.spread >= 0 ? value_ok(v.spread, v.source) : none);
+}
+
 void cell_top_stall(struct cell *c, const struct session *s, const struct row *r)
 {
     char name[40];

@@ -60,7 +60,8 @@ struct table_def {
 };
 
 /* "kernels" (rows of the current generation), "rows" (all generations), "generations", "flips"
- * (what each generation did to its costliest kernel), "best" (the variant of each family that won), "census" (of the kernel in the query),
+ * (what each generation did to its costliest kernel), "best" (the variant of each family that
+ * won), "census" (of the kernel in the query),
  * "stalls" (of the kernel in the query), "sources", "events", "variants", "metrics", "detail"
  * (every figure of the row in the query), "drops", "regime" (what sets the time of
  * each row of the newest generation), "ceilings", "costs" (what each counter source

@@ -72,15 +72,9 @@ static void get_decode(const struct table_ctx *x, uint32_t i, struct cell *c)
     cell_value(c, generation_decode(x->session, gen(x, i)));
 }
 
-/* The spread of a figure as a cell of its own; missing when the figure is. */
 static void spread_cell(struct cell *c, struct value v)
 {
-    if (v.state != VALUE_OK)
-        cell_value(c, v);
-    else if (v.spread < 0)
-        cell_value(c, value_missing(VALUE_PENDING, "one round has no spread"));
-    else
-        cell_value(c, value_ok(v.spread, v.source));
+    cell_spread(c, v, value_missing(VALUE_PENDING, "one round has no spread"));
 }
 
 static void get_prefill_spread(const struct table_ctx *x, uint32_t i, struct cell *c)

@@ -10,6 +10,9 @@ void cell_text(struct cell *c, const char *fmt, ...) __attribute__((format(print
 void cell_value(struct cell *c, struct value v); /* dims what is not there, marks faults */
 void cell_count(struct cell *c, uint64_t n);     /* an exact number, always there */
 
+/* The spread of a figure as a cell of its own; missing as the figure is, or `none`, when it has no
+ * spread. */
+void cell_spread(struct cell *c, struct value v, struct value none);
 /* "reason 34%" of the row's samples, or why there are none. */
 void cell_top_stall(struct cell *c, const struct session *s, const struct row *r);
 void cell_shape(struct cell *c, const struct msg_row_def *r); /* "m x n x k", or "m x n" */
