@@ -103,10 +103,21 @@ struct value stat_ratio(const struct series *now, const struct series *before, c
     return value_spread(r, spread, (uint32_t)(now->n < before->n ? now->n : before->n), source);
 }
 
-const char *stat_ratio_word(const struct value *ratio, bool control)
+enum stat_says stat_ratio_says(const struct value *ratio, bool control)
 {
-    if (ratio->spread < 0) return "noise not known yet";
-    if (ratio->n < RATIO_ROUNDS) return "few rounds";
-    if (!(fabs(ratio->v - 1) > ratio->spread)) return "within noise";
-    return control ? "moved" : ratio->v > 1 ? "faster" : "slower";
+    if (ratio->spread < 0) return STAT_NO_BAND;
+    if (ratio->n < RATIO_ROUNDS) return STAT_FEW;
+    if (!(fabs(ratio->v - 1) > ratio->spread)) return STAT_WITHIN;
+    return control ? STAT_MOVED : ratio->v > 1 ? STAT_FASTER : STAT_SLOWER;
+}
+
+const char *stat_says_words(enum stat_says says)
+{
+    static const char *const words[] = {[STAT_NO_BAND] = "noise not known yet",
+                                        [STAT_FEW] = "few rounds",
+                                        [STAT_WITHIN] = "within noise",
+                                        [STAT_MOVED] = "moved",
+                                        [STAT_FASTER] = "faster",
+                                        [STAT_SLOWER] = "slower"};
+    return words[says];
 }

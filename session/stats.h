@@ -30,10 +30,12 @@ struct value stat_median_value(const struct series *s, const char *source, struc
  * normal distribution. Missing when either is empty. */
 struct value stat_ratio(const struct series *now, const struct series *before, const char *source);
 
-/* What a ratio says, in words: "faster", "slower", "within noise"; "few rounds" when either side
- * has less than RATIO_ROUNDS: a band of fewer is itself chance. A control, which nobody touched,
- * isn't faster or slower: it "moved", and so may the rest have. */
+/* What a ratio says. STAT_FEW: either side has less than RATIO_ROUNDS; a band of fewer is itself
+ * chance. A control, which nobody touched, isn't faster or slower: it moved, and so may the rest
+ * have. */
 enum { RATIO_ROUNDS = 8 };
-const char *stat_ratio_word(const struct value *ratio, bool control);
+enum stat_says { STAT_NO_BAND, STAT_FEW, STAT_WITHIN, STAT_MOVED, STAT_FASTER, STAT_SLOWER };
+enum stat_says stat_ratio_says(const struct value *ratio, bool control);
+const char *stat_says_words(enum stat_says says);
 
 #endif

@@ -152,11 +152,7 @@ static void get_rate(const struct table_ctx *x, uint32_t i, struct cell *c)
 
 static void put_spread(struct cell *c, struct value v, const char *why)
 {
-    if (v.state != VALUE_OK)
-        cell_value(c, v);
-    else
-        cell_value(c, v.spread >= 0 ? value_ok(v.spread, v.source)
-                                    : value_missing(VALUE_UNAVAILABLE, why));
+    cell_spread(c, v, value_missing(VALUE_UNAVAILABLE, why));
 }
 
 static void get_rate_spread(const struct table_ctx *x, uint32_t i, struct cell *c)
@@ -182,8 +178,10 @@ static struct value against(const struct table_ctx *x, uint32_t i, const struct 
 
 static void put_word(struct cell *c, struct value v, bool control)
 {
-    if (v.state == VALUE_OK) cell_text(c, "%s", stat_ratio_word(&v, control));
-    if (v.state != VALUE_OK) cell_text(c, "%s", v.why ? v.why : value_state_name(v.state));
+    if (v.state == VALUE_OK)
+        cell_text(c, "%s", stat_says_words(stat_ratio_says(&v, control)));
+    else
+        cell_text(c, "%s", v.why ? v.why : value_state_name(v.state));
 }
 
 static void get_ratio(const struct table_ctx *x, uint32_t i, struct cell *c)
@@ -213,7 +211,8 @@ static void get_control(const struct table_ctx *x, uint32_t i, struct cell *c)
         put_word(c, v, true);
         return;
     }
-    cell_text(c, "decode x%.3f +-%.3f %s", v.v, v.spread, stat_ratio_word(&v, true));
+    cell_text(c, "decode x%.3f +-%.3f %s", v.v, v.spread,
+              stat_says_words(stat_ratio_says(&v, true)));
     for (char *p = c->text; *p; p++)
         if (*p == ',') *p = '.';
 }
@@ -239,8 +238,11 @@ static void get_next_noise(const struct table_ctx *x, uint32_t i, struct cell *c
 
 static void get_next_word(const struct table_ctx *x, uint32_t i, struct cell *c)
 {
-    if (next_best(x, i)) put_word(c, against(x, i, next_best(x, i)), false);
-    if (!next_best(x, i)) cell_text(c, "-");
+    const struct generation *o = next_best(x, i);
+    if (o)
+        put_word(c, against(x, i, o), false);
+    else
+        cell_text(c, "-");
 }
 
 /* Of the kernel that takes most of a generation's time; "" = none of the family ran in it. */

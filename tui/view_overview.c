@@ -92,11 +92,12 @@ static void draw_ratio(struct app *a, int x, int y, int w, struct value r, bool 
         canvas_text(&a->canvas, x, y, w, ROLE_DIM, value_state_name(r.state));
         return;
     }
-    const char *word = stat_ratio_word(&r, control);
-    unsigned style = !strcmp(word, "faster")   ? ROLE_GOOD | STYLE_BOLD
-                     : !strcmp(word, "slower") ? ROLE_BAD | STYLE_BOLD
-                     : !strcmp(word, "moved")  ? ROLE_WARN | STYLE_BOLD
-                                               : ROLE_DIM;
+    enum stat_says says = stat_ratio_says(&r, control);
+    const char *word = stat_says_words(says);
+    unsigned style = says == STAT_FASTER   ? ROLE_GOOD | STYLE_BOLD
+                     : says == STAT_SLOWER ? ROLE_BAD | STYLE_BOLD
+                     : says == STAT_MOVED  ? ROLE_WARN | STYLE_BOLD
+                                           : ROLE_DIM;
     bool known = r.spread >= 0;
     if (known)
         snprintf(text, sizeof text, w < 13 ? "x%.3f %s%.1f%%" : "x%.3f %s%.3f", r.v,
