@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum { SLUG_MAX = 256 };
 
@@ -61,8 +62,7 @@ static void slug_of(const struct line *l, char *out)
 /* How often the slug was there before. */
 static uint32_t seen(struct anchors *a, const char *slug)
 {
-    uint64_t hash = 14695981039346656037u;
-    for (const char *p = slug; *p; p++) hash = (hash ^ (unsigned char)*p) * 1099511628211u;
+    uint64_t hash = XXH64(slug, strlen(slug), 0);
     for (size_t i = 0; i < a->n; i++)
         if (a->list[i].hash == hash) return a->list[i].n++;
     if (a->n == a->cap) {
