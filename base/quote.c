@@ -13,10 +13,8 @@ void quote_csv(struct buf *out, const char *text)
 
 void quote_csv_print(FILE *out, const char *text)
 {
-    putc('"', out);
-    for (; *text; text++) {
-        if (*text == '"') putc('"', out);
-        putc(*text, out);
-    }
-    putc('"', out);
+    struct buf b = {0};
+    quote_csv(&b, text);
+    fwrite(b.data, 1, b.len, out);
+    buf_free(&b);
 }
