@@ -64,15 +64,10 @@ __device__ __forceinline__ void copy_16(void *to, const float *from)
         : "memory");
 }
 
-__device__ __forceinline__ void copies_end()
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
 /* All copies of this warp but those of the last group are there. */
-__device__ __forceinline__ void copies_wait()
+__device__ __forceinline__ void rows_wait()
 {
-    asm volatile("cp.async.wait_group 1;" ::: "memory");
+    ops::copies_wait<1>();
     __syncwarp();
 }
 
@@ -107,7 +102,7 @@ __device__ __forceinline__ void fetch(float4 *to, const float *from, size_t stri
             if (i < rows * FOURS) copy_16(to + i, from + i / FOURS * stride + i % FOURS * 4);
         }
     }
-    copies_end();
+    ops::copies_end();
 }
 
 /* Sums of GROUP values over SUB lanes: afterwards lane l of them has number l / (SUB / GROUP). */
@@ -372,11 +367,11 @@ template <int HD> __device__ __forceinline__ void body(const ops_attn_one &a)
     for (int at = 0; at < mine.n; at += S::PER) {
         const int rows = min((int)S::PER, mine.n - at), next = at + S::PER;
         const int more = max(0, min((int)S::PER, mine.n - next));
-        copies_wait();
+        rows_wait();
         r.scores(sh, q, rows);
         __syncwarp();
         fetch<HD>(sh.k[warp], kp + next * stride, stride, more);
-        copies_wait();
+        rows_wait();
         r.values(sh, rows, at == 0);
         __syncwarp();
         fetch<HD>(sh.v[warp], vp + next * stride, stride, more);

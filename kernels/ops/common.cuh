@@ -60,6 +60,17 @@ static __device__ __forceinline__ float block_sum(float v, float *part)
     return warp_sum(v);
 }
 
+/* Ends a group of this thread's cp.async, and waits until all groups but the last LEFT are there. */
+static __device__ __forceinline__ void copies_end()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int LEFT> static __device__ __forceinline__ void copies_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+}
+
 /* What RMSNorm multiplies by: `sum` of dim squares. */
 static __device__ __forceinline__ float inverse_rms(float sum, int dim, float eps)
 {

@@ -155,16 +155,6 @@ static __device__ __forceinline__ void copy_16(uint32_t to, const uint8_t *from)
                  : "memory");
 }
 
-static __device__ __forceinline__ void copies_end()
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-template <int LEFT> static __device__ __forceinline__ void copies_wait()
-{
-    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
-}
-
 /* Where a warp's fetches are in its units, each of `steps` steps. Half a warp fetches each row. */
 template <class F, class P> struct one_fetch {
     const P &plan;
