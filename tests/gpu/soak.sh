@@ -1,13 +1,15 @@
 #!/bin/sh
 # soak.sh [SECONDS]: a headless live session, watched from outside. Each second the resident memory of the
 # processes and the CPU time of the engine's threads go into DIR/soak.csv (RESULTS=DIR keeps it). At the end:
-# the slope of each memory over the second half by least squares with its 95 % interval (histories of bounded
-# length have filled by then; of every ten seconds the least counts, since PM sampling takes 64 MiB for its
-# windows and gives them back), the CPU time of the collector's threads, and what was dropped. Passes when the upper end of each slope's interval is at most
+# the slope of each memory over the second half by least squares with its 95 % interval, the CPU time of the
+# collector's threads, and what was dropped. Passes when the upper end of each slope's interval is at most
 # BOUND KiB a minute (default 256: 15 MiB an hour), the collector took at most half a core, and the report
-# accounts for every source. WORK= chooses what runs. KEYS=1: somebody sits there, who every 30 s flips the variant (in
-# the first half), asks for exact counters, stalls or executed counts, and walks through the views. Without arguments 30 s; under
-# two minutes the slopes are not judged: memory that a session takes once is not through yet.
+# accounts for every source.
+# The second half, since histories of bounded length have filled by then; of every ten seconds the least counts,
+# since PM sampling takes 64 MiB for its windows and gives them back. WORK= chooses what runs. KEYS=1: somebody
+# sits there, who every 30 s flips the variant (in the first half), asks for exact counters, stalls or executed
+# counts, and walks through the views. Without arguments 30 s; under two minutes the slopes are not judged:
+# memory that a session takes once is not through yet.
 set -u
 cd "$(dirname "$0")/../.."
 B="${B:-build}"
@@ -104,6 +106,16 @@ def slope(xs, ys):
     return 60 * b, 60 * 1.96 * math.sqrt(var / sxx * (1 + lag) / (1 - lag))
 
 
+def floor_of(rows, at):
+    """[(seconds, least KiB)] of each BUCKET of the second half."""
+    least = {}
+    for r in rows:
+        if r[0] >= SECONDS / 2:
+            b = int(r[0] / BUCKET)
+            least[b] = min(least.get(b, (0, 1 << 62)), (r[0], r[at]), key=lambda p: p[1])
+    return [least[b] for b in sorted(least)]
+
+
 passed = failed = skipped = 0
 
 
@@ -140,18 +152,8 @@ if run.poll() is None:
     run.wait()
 check(run.returncode == 0, "the session ended by itself with status %s" % run.returncode)
 check(len(rows) >= 0.8 * SECONDS - 5, "%d readings in %g s" % (len(rows), SECONDS))
-def floor_of(at):
-    """[(seconds, least KiB)] of each BUCKET of the second half."""
-    least = {}
-    for r in rows:
-        if r[0] >= SECONDS / 2:
-            b = int(r[0] / BUCKET)
-            least[b] = min(least.get(b, (0, 1 << 62)), (r[0], r[at]), key=lambda p: p[1])
-    return [least[b] for b in sorted(least)]
-
-
 for at, name in ((1, "screen"), (2, "engine")) + (((4, "timing engine"),) if timer else ()):
-    points = floor_of(at)
+    points = floor_of(rows, at)
     if SECONDS < 120 or len(points) < 6:
         print("skip slope of the %s: %d readings in the second half" % (name, len(points)))
         skipped += 1
