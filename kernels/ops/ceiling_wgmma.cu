@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(128) ceiling_wgmma_bf16(int rounds,
     fill(b, 0x80ff80ffu, 0x3f003f00u);
     for (int i = 0; i < 4; i++)
         a[i] = (scramble(threadIdx.x * 31 + i) & 0x80ff80ffu) | 0x3f003f00u;
-    const uint64_t at = hopper::b_descriptor(hopper::smem_at(b));
+    const uint64_t at = hopper::b_descriptor(hopper::b_place(hopper::smem_at(b)));
 #pragma unroll 1
     for (int r = 0; r < rounds; r++) {
         hopper::fence();
@@ -63,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(128) ceiling_wgmma_s8(int rounds, u
     uint32_t a[4];
     fill(b, 0xffffffffu, 0);
     for (int i = 0; i < 4; i++) a[i] = scramble(threadIdx.x * 31 + i);
-    const uint64_t at = hopper::b_descriptor(hopper::smem_at(b));
+    const uint64_t at = hopper::b_descriptor(hopper::b_place(hopper::smem_at(b)));
 #pragma unroll 1
     for (int r = 0; r < rounds; r++) {
         hopper::fence();
