@@ -1,12 +1,14 @@
 /*
  * Ceilings; see ceilings.h. Each kernel is launched once to find how much work takes LAUNCH_NS,
- * then LAUNCHES times, each between two events; the figure is the median, its spread the
- * interquartile range. Nothing else runs on the GPU meanwhile but what other processes do.
+ * then until its time settles, then LAUNCHES times, each between two events; the figure is the
+ * median, its spread the interquartile range. Nothing else runs on the GPU meanwhile but what other
+ * processes do.
  *
  * To add one: a kernel in kernels/ops/ceiling*.cu and a row in `probes`.
  */
 #include "engine/ceilings.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +20,7 @@
 
 enum {
     LAUNCHES = 15,
+    SETTLES = 32,
     FIRST_ROUNDS = 256,
     ROUNDS_MAX = 1 << 20,
     BLOCKS_PER_SM = 4,
@@ -26,7 +29,7 @@ enum {
     BUFFER_MIN_MIB = 16,
 };
 
-static const double LAUNCH_NS = 4e6;
+static const double LAUNCH_NS = 4e6, STEADY = 0.002;
 
 enum probe_kind { PROBE_READ, PROBE_COPY, PROBE_ROUNDS };
 
@@ -133,6 +136,21 @@ static double work_of(const struct lab *l, const struct probe *p, int rounds)
     return groups * p->work * rounds;
 }
 
+/* Until the clock has found its level under this load: twice the same time within STEADY. */
+static enum status settle(struct lab *l, const struct probe *p, const struct variant *v, int rounds)
+{
+    double last = 0, ns = 0;
+    int same = 0;
+    enum status st = OK;
+
+    for (int i = 0; i < SETTLES && same < 2 && st == OK; i++) {
+        st = run_once(l, p, v, rounds, &ns);
+        same = fabs(ns - last) < STEADY * ns ? same + 1 : 0;
+        last = ns;
+    }
+    return st;
+}
+
 static enum status measure(struct lab *l, const struct probe *p, const struct variant *v,
                            struct msg_ceiling *m)
 {
@@ -144,7 +162,7 @@ static enum status measure(struct lab *l, const struct probe *p, const struct va
     if (st == OK && p->kind == PROBE_ROUNDS) {
         double want = rounds * LAUNCH_NS / ns;
         rounds = want > ROUNDS_MAX ? ROUNDS_MAX : want < FIRST_ROUNDS ? FIRST_ROUNDS : (int)want;
-        st = run_once(l, p, v, rounds, &ns); /* the clock settles under this load */
+        st = settle(l, p, v, rounds);
     }
     for (int i = 0; i < LAUNCHES && st == OK; i++) {
         st = run_once(l, p, v, rounds, &ns);
