@@ -44,7 +44,7 @@ for _ in $(seq 200); do
     grep -q libcuda "/proc/$pid/maps" && seen=1
     if grep -q libcupti "/proc/$pid/maps"; then seen=cupti; break; fi
     sleep 0.05
-    [ -n "$seen" ] && [ "$(cat "/proc/$pid/task/$pid/schedstat" | cut -d' ' -f1)" -gt 1000000000 ] && break
+    [ -n "$seen" ] && [ "$(cut -d' ' -f1 "/proc/$pid/task/$pid/schedstat" 2>/dev/null || echo 0)" -gt 1000000000 ] && break
 done
 kill "$pid" 2>/dev/null; wait "$pid" 2>/dev/null
 [ "$seen" = 1 ]; check "with --sources none no libcupti is loaded" $?
