@@ -1,6 +1,6 @@
 /*
- * Packing of metrics into passes (see pack.h). Invariant: a set's host object has only ever seen
- * names that a throw-away object accepted, all in one call.
+ * Packing of metrics into passes (see pack.h). Invariant: a set's host object has accepted every
+ * name that it ever saw, all in one call.
  */
 #include "cupti/pack.h"
 
@@ -123,21 +123,46 @@ static bool first_known(const struct cupti_lib *lib, const char *chip, const cha
     return false;
 }
 
+/* Appends every metric of `sets` by its first name, unasked. false: one doesn't fit. */
+static bool append_firsts(unsigned sets, struct pack_set *out)
+{
+    char name[PACK_NAME];
+    for (size_t i = 0; i < metric_count(); i++) {
+        const struct metric *m = metric_at(i);
+        if (!(m->sets & sets) || !m->range[0]) continue;
+        if (out->n == PACK_MAX || !metric_candidate(m->range, 0, name, sizeof name)) return false;
+        append(out, m->id, name);
+    }
+    return out->n > 0;
+}
+
+/* Appends every metric of `sets` by the first name that the chip knows, each asked for. */
+static void append_known(const struct cupti_lib *lib, const char *chip, unsigned sets,
+                         struct pack_set *out)
+{
+    char name[PACK_NAME];
+    for (size_t i = 0; i < metric_count(); i++) {
+        const struct metric *m = metric_at(i);
+        if (!(m->sets & sets) || !m->range[0]) continue;
+        if (out->n < PACK_MAX && first_known(lib, chip, m->range, name))
+            append(out, m->id, name);
+        else
+            refuse(out, m->key);
+    }
+}
+
 enum status pack_range_set(const struct cupti_lib *lib, const char *chip, unsigned sets,
                            struct pack_set *out)
 {
     *out = (struct pack_set){.type = CUPTI_TYPE_RANGE};
     enum status st = check_chip(lib, chip, out->type);
     if (st != OK) return st;
-    for (size_t i = 0; i < metric_count(); i++) {
-        const struct metric *m = metric_at(i);
-        if (!(m->sets & sets) || !m->range[0]) continue;
-        char name[PACK_NAME];
-        if (out->n < PACK_MAX && first_known(lib, chip, m->range, name))
-            append(out, m->id, name);
-        else
-            refuse(out, m->key);
-    }
+    /* Most chips know every first name: one question then, where somebody may wait, and not one a
+     * name. */
+    if (append_firsts(sets, out) && build(lib, chip, out) == OK) return OK;
+    pack_free(lib, out);
+    *out = (struct pack_set){.type = CUPTI_TYPE_RANGE};
+    append_known(lib, chip, sets, out);
     if (out->n == 0)
         return err_set(ERR_UNAVAILABLE, "chip %s knows none of the metrics asked for", chip);
     st = build(lib, chip, out);
