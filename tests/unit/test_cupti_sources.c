@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/driver.h"
 #include "cupti/counter.h"
 #include "cupti/pc.h"
 #include "tests/lib/cupti_lab.h"
@@ -268,6 +269,67 @@ static void range_replays_until_done(void **state)
     cupti_lab_close(src);
 }
 
+/* A driver that knows which context is current, and a CUPTI that is told whether there is one. */
+static void *current;
+static int starts_without, starts_with;
+static bool refuses_without;
+
+static drv_result set_current(struct drv_ctx *ctx)
+{
+    current = ctx;
+    return DRV_SUCCESS;
+}
+
+static drv_result synchronized(struct drv_stream *stream)
+{
+    (void)stream;
+    return DRV_SUCCESS;
+}
+
+static cupti_result (*fake_start)(struct cupti_range_params *);
+
+static cupti_result watched_start(struct cupti_range_params *p)
+{
+    *(current ? &starts_with : &starts_without) += 1;
+    if (!current && refuses_without) return CUPTI_R_INVALID_OPERATION;
+    return fake_start(p);
+}
+
+/* The first pass begins without a current context, which is back after it; a CUPTI that refuses
+ * that is asked again as usual. */
+static void range_begins_unasked(void **state)
+{
+    (void)state;
+    static const struct driver driver = {.CtxSetCurrent = set_current,
+                                         .StreamSynchronize = synchronized};
+    fake_start = lab.lib->range_start;
+    lab.lib->range_start = watched_start;
+    fake_cupti.passes = 3;
+    for (int refuses = 0; refuses < 2; refuses++) {
+        struct counter_env env = cupti_lab_env();
+        struct counter_source *src;
+        env.driver = &driver;
+        current = env.ctx;
+        refuses_without = refuses;
+        starts_with = starts_without = 0;
+        assert_int_equal(counter_open(COUNTER_RANGE, false, &env, &src), OK);
+        struct counter_config cfg = {.range_sets = METRIC_SET_LIVE};
+        assert_int_equal(counter_configure(src, &cfg), OK);
+        assert_int_equal(counter_arm(src), OK);
+        for (int p = 1; p <= 3; p++) {
+            assert_int_equal(counter_start(src), OK);
+            assert_ptr_equal(current, env.ctx);
+            range_pass(src, 6);
+            assert_int_equal(counter_stop(src), p < 3 ? ERR_AGAIN : OK);
+        }
+        assert_int_equal(counter_disarm(src), OK);
+        assert_int_equal(starts_without, 1);
+        assert_int_equal(starts_with, refuses ? 3 : 2);
+        cupti_lab_close(src);
+    }
+    lab.lib->range_start = fake_start;
+}
+
 static void range_refuses_other_work(void **state)
 {
     (void)state;
@@ -381,6 +443,7 @@ int main(void)
         T(pc_odd_reason_counts),
         T(pc_reason_names),
         T(range_replays_until_done),
+        T(range_begins_unasked),
         T(range_refuses_other_work),
         T(range_can_be_given_up),
         T(range_bounds),
