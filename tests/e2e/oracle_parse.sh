@@ -112,6 +112,15 @@ oracle x1.tsv,x2.tsv,x3.tsv,x4.tsv plain.tsv ncu.csv samples.csv; check "process
 sed 's/^value\t3\tsmsp__inst_executed.sum\t.*/value\t3\tsmsp__inst_executed.sum\t4003/' own.tsv >x.tsv
 bad "instructions that vary between processes" "smsp__inst_executed.sum of nb_pad.*of processes" own.tsv,x.tsv,own.tsv plain.tsv ncu.csv samples.csv
 
+# Two runs of ncu: what is measured has to be off in both, what is counted in one.
+sed '/^"/s/,"1.25"$/,"1.45"/' ncu.csv >once.csv
+bad "a stall ratio that one run of ncu gave" "wait of" own.tsv plain.tsv once.csv samples.csv
+oracle own.tsv plain.tsv,plain.tsv once.csv,ncu.csv samples.csv; check "and another one didn't" $?
+grep -q 'skip wait of nb .*1.450: not so in another run' out; check "is told" $?
+bad "a stall ratio that both gave" "wait of" own.tsv plain.tsv,plain.tsv once.csv,once.csv samples.csv
+sed 's/"1,001"/"1,002"/' ncu.csv >once.csv
+bad "instructions that one run of ncu gave" "smsp__inst_executed.sum of nb " own.tsv plain.tsv,plain.tsv once.csv,ncu.csv samples.csv
+
 # What an H200 gave, with ncu's replay of kernels: one repeat, other caches. What does not depend on caches is equal.
 real="$root/tests/fixtures/oracle"
 oracle "$real/own.tsv" "$real/plain.tsv" "$real/ncu.csv" "$real/samples.csv"
@@ -147,4 +156,10 @@ tail -1 out | grep -qE '^[0-9]+ passed, 0 failed, 0 skipped$'; check "and its cl
 [ "$(grep -c -e '--replay-mode application.*--cache-control none' asked)" -eq 2 ]; check "both runs of ncu replay the application" $?
 head -1 asked | grep -q 'smsp__inst_executed.sum.*sm__warps_active.*stalled_wait'; check "what is compared is asked for" $?
 ! grep -q 'registers_per_thread_allocated\|,,' asked; check "and nothing else" $?
+cp ncu.csv right.csv
+sed '/^"/s/,"1.25"$/,"1.45"/' right.csv >ncu.csv
+: >asked
+B="$dir/b" NCU="$dir/ncu" sh "$root/tests/gpu/oracle.sh" >out 2>&1
+[ $? -eq 1 ] && [ "$(grep -c smsp__inst_executed asked)" -eq 2 ]; check "what is off is asked for once more" $?
+grep -q '^  once: wait of nb ' out; check "and told" $?
 done_ $passed $failed 0
