@@ -309,14 +309,23 @@ static void sets_done(struct collect *c)
     if (c->sets_once && counter_configure(c->src[COUNTER_RANGE], &cfg) == OK) c->sets_once = false;
 }
 
-/* Says how long the key was waited for. */
+static double quick_ms(const struct collect *c, enum turns_action a)
+{
+    return (double)(turns_cost(c->turns, a).sum_ns - c->quick_spent[a]) * 1e-6;
+}
+
+/* Says how long the key was waited for, and on what. */
 static void quick_done(struct collect *c)
 {
     if (!c->quick) return;
     c->quick = false;
     collect_send_exacts(c);
-    emit_log(c->e->emit, 0, "exact figures of one layer's products came %.0f ms after the key",
-             (double)(clock_mono_ns() - c->quick_ns) * 1e-6);
+    emit_log(c->e->emit, 0,
+             "exact figures of one layer's products came %.0f ms after the key; PM sampling off "
+             "%.0f, passes armed %.0f, begun %.0f, ended %.0f, read %.0f",
+             (double)(clock_mono_ns() - c->quick_ns) * 1e-6, quick_ms(c, TURNS_PM_DISARM),
+             quick_ms(c, TURNS_RANGE_ARM), quick_ms(c, TURNS_RANGE_START),
+             quick_ms(c, TURNS_RANGE_STOP), quick_ms(c, TURNS_RANGE_DISARM));
 }
 
 void collect_end(struct collect *c, bool whole)
@@ -337,8 +346,10 @@ void collect_end(struct collect *c, bool whole)
     }
     /* A window that waited for its part and was refused then has no samples to wait for. */
     if (c->now.window && c->src[COUNTER_PM]->windows == c->pm_windows) window_abandon(c);
-    if (c->now.kind == TURNS_RANGE) sets_done(c);
-    if (c->now.kind == TURNS_RANGE) quick_done(c);
+    if (c->now.kind == TURNS_RANGE) {
+        quick_done(c);
+        sets_done(c);
+    }
     tell_lost_spans(c);
     rows_flush(c->e->rows, c->round, c->span_source);
     collect_send_exacts(c);
@@ -414,6 +425,8 @@ static enum status want_exact(struct collect *c, const char *arg, char *text, si
     enum status st = OK;
     if (quick) arg += sizeof PRODUCTS - 1;
     uint64_t asked_ns = clock_mono_ns();
+    for (int a = 0; quick && a < TURNS_ACTIONS; a++)
+        c->quick_spent[a] = turns_cost(c->turns, (enum turns_action)a).sum_ns;
     if (quick || *arg) st = want_sets(c, arg, quick, text, size);
     if (st != OK) return st;
     if (quick) {

@@ -57,6 +57,20 @@ enum status collect_shorten(const struct forward *f, struct forward *out)
     return OK;
 }
 
+/* Moves op i behind the last one before it that reads the same activations: each k is converted
+ * once a class of weights. */
+static void group(struct op *ops, uint32_t i)
+{
+    uint32_t to = i;
+    while (to > 0 && !(ops[to - 1].w->type == ops[i].w->type && ops[to - 1].w->k == ops[i].w->k))
+        to--;
+    if (to == 0) return;
+    struct op moved = ops[i];
+    moved.x = ops[to - 1].x;
+    memmove(ops + to + 1, ops + to, (i - to) * sizeof *ops);
+    ops[to] = moved;
+}
+
 enum status collect_products(const struct forward *f, struct forward *out)
 {
     int layer = -1;
@@ -65,7 +79,9 @@ enum status collect_products(const struct forward *f, struct forward *out)
     for (uint32_t i = 0; i < f->nops; i++) {
         if (f->ops[i].kind != OP_MATMUL || f->ops[i].layer < 0) continue;
         if (layer < 0) layer = f->ops[i].layer;
-        if (f->ops[i].layer == layer) out->ops[out->nops++] = f->ops[i];
+        if (f->ops[i].layer != layer) continue;
+        out->ops[out->nops] = f->ops[i];
+        group(out->ops, out->nops++);
     }
     return OK;
 }
@@ -163,8 +179,8 @@ enum status exact_round(struct engine *e)
         others += hash != first;
     }
     bool whole = st == OK && more == OK;
+    collect_end(e->collect, whole); /* first of all: somebody may wait for the figures */
     if (whole && products) st = hash_outputs(e, &l.prefill, &hash);
-    collect_end(e->collect, whole);
     if (whole && st == OK) st = compare_uncounted(e, &l, products, hash, others);
     lists_free(&l);
     return st != OK ? st : whole ? OK : ERR_AGAIN;

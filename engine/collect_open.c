@@ -14,8 +14,8 @@
 #include <string.h>
 
 /* Launches of a pass: starting one takes the longer the more there may be. Two phases of four
- * layers are about 180; one layer's products, each with the conversion in front of it, 14. */
-enum { EXACT_LAUNCHES = 512, PRODUCT_LAUNCHES = 32 };
+ * layers are about 180; seven products of a layer 14 if each has a conversion of its own. */
+enum { EXACT_LAUNCHES = 512, PRODUCT_LAUNCHES = 16 };
 
 struct counter_config collect_config(const struct engine *e, bool products)
 {
@@ -98,10 +98,13 @@ static enum status open_role(struct collect *c, enum counter_role role, bool syn
                               .script = getenv("SASSTOP_SYNTH_SCRIPT"),
                               .seed = c->e->opt->seed,
                               .sink = collect_sink(c)};
-    struct counter_config cfg = collect_config(c->e, false);
+    struct counter_config cfg = collect_config(c->e, false), key = collect_config(c->e, true);
     enum status st = counter_open(role, synthetic, &env, &c->src[role]);
-    if (st == OK && c->src[role]->state.health == COUNTER_READY)
-        st = counter_configure(c->src[role], &cfg);
+    bool ready = st == OK && c->src[role]->state.health == COUNTER_READY;
+    key.range_sets |= METRIC_SET_SOL;
+    /* Packed now, so that who presses the key first doesn't wait for it. */
+    if (ready && role == COUNTER_RANGE && !synthetic) st = counter_configure(c->src[role], &key);
+    if (ready && st == OK) st = counter_configure(c->src[role], &cfg);
     if (st == ERR_NOMEM || st == ERR_USAGE) return st;
     return OK;
 }

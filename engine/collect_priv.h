@@ -124,8 +124,9 @@ struct collect {
     bool step_over;               /* that step has ended */
     bool quick;                   /* the next range pass is of one layer's products alone */
     uint64_t quick_ns;            /* monotonic time at which it was asked for */
-    bool sets_once;               /* the next range pass counts more, the one after does not */
-    uint32_t pm_windows;          /* that pm had started before this round */
+    uint64_t quick_spent[TURNS_ACTIONS]; /* on each action until then */
+    bool sets_once;      /* the next range pass counts more, the one after does not */
+    uint32_t pm_windows; /* that pm had started before this round */
 
     struct exact_sum *exacts;
     uint32_t nexacts, *exact_slots; /* slots: a hash table of indexes + 1, twice as many */
@@ -168,7 +169,9 @@ void collect_tell_duty(struct collect *c);
  * operators outside layers and whole layers, in order. forward_free() it. ERR_NOMEM. */
 enum status collect_shorten(const struct forward *f, struct forward *out);
 
-/* The products of the first layer that has some, alone: what a key waits for. forward_free() it. */
+/* The products of the first layer that has some, alone: what a key waits for. Those of one k and
+ * type of weights stand together and read the same activations, so that few launches besides theirs
+ * are counted. forward_free() it. */
 enum status collect_products(const struct forward *f, struct forward *out);
 
 /* collect_clocks.c: CLOCKS frames from a thread of its own, where NVML is there. */

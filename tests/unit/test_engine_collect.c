@@ -310,6 +310,42 @@ static void exact_lists_hold_every_row_twice(void **state)
     forward_free(&s);
 }
 
+/* Seven products of four kinds of weights, reading five buffers: as many conversions as there are
+ * pairs of type and k, and every product once. */
+static void products_share_their_activations(void **state)
+{
+    (void)state;
+    const struct weight w[] = {{.type = 12, .m = 64, .k = 64},
+                               {.type = 14, .m = 64, .k = 64},
+                               {.type = 12, .m = 64, .k = 256}};
+    static const struct {
+        const char *role;
+        int weight;
+        uint64_t x;
+    } made[] = {{"attn_q", 0, 1},   {"attn_k", 0, 1}, {"attn_v", 1, 1},  {"attn_output", 0, 2},
+                {"ffn_gate", 0, 3}, {"ffn_up", 0, 3}, {"ffn_down", 2, 4}};
+    static const char *const order[] = {"attn_q", "attn_k", "attn_output", "ffn_gate",
+                                        "ffn_up", "attn_v", "ffn_down"};
+    enum { PRODUCTS = sizeof made / sizeof *made };
+    struct op ops[PRODUCTS] = {0};
+    for (int i = 0; i < PRODUCTS; i++)
+        ops[i] = (struct op){.kind = OP_MATMUL,
+                             .role = made[i].role,
+                             .w = &w[made[i].weight],
+                             .x = {.addr = made[i].x},
+                             .y = {.addr = 100 + (uint64_t)i}};
+    const struct forward f = {.n = 8, .nops = PRODUCTS, .ops = ops};
+    struct forward p;
+    assert_int_equal(collect_products(&f, &p), OK);
+    assert_int_equal(p.nops, PRODUCTS);
+    for (int i = 0; i < PRODUCTS; i++) assert_string_equal(p.ops[i].role, order[i]);
+    for (int i = 0; i < 5; i++) assert_int_equal(p.ops[i].x.addr, 1);
+    assert_int_equal(p.ops[5].x.addr, 1);
+    assert_int_equal(p.ops[6].x.addr, 4);
+    assert_int_equal(p.ops[2].y.addr, 103); /* attn_output writes where it did */
+    forward_free(&p);
+}
+
 static void products_of_one_layer_alone(void **state)
 {
     (void)state;
@@ -335,6 +371,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_one_layer_alone),
+        cmocka_unit_test(products_share_their_activations),
         cmocka_unit_test(exact_lists_hold_every_row_twice),
         cmocka_unit_test(synthetic_figures_reach_their_rows),
         cmocka_unit_test(executed_counts_reach_their_rows),
