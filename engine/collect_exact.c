@@ -102,13 +102,34 @@ static bool quick(const struct engine *e)
     return e->collect->quick && e->collect->now.kind == TURNS_RANGE;
 }
 
-static enum status lists_make(const struct engine *e, struct lists *l)
+static enum status lists_make(const struct engine *e, bool products, struct lists *l)
 {
     const struct forward *first = e->work.n >= e->max_step ? &e->chunk : &e->rest;
     *l = (struct lists){0};
-    if (quick(e)) return first->ops ? collect_products(first, &l->prefill) : OK;
+    if (products) return first->ops ? collect_products(first, &l->prefill) : OK;
     enum status st = first->ops ? collect_shorten(first, &l->prefill) : OK;
     return st == OK && e->decode.ops ? collect_shorten(&e->decode, &l->decode) : st;
+}
+
+/* A product may convert or expand what it reads and add a bias; attention has a part and a merge.
+ */
+static uint32_t launches_at_most(const struct forward *f)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->nops; i++)
+        n += f->ops[i].kind == OP_MATMUL ? 2 + (f->ops[i].bias != NULL)
+                                         : 1 + (f->ops[i].kind == OP_ATTENTION);
+    return n;
+}
+
+uint32_t collect_room(const struct engine *e, bool products)
+{
+    struct lists l;
+    uint32_t room = 0; /* no memory: the source's own */
+    if (lists_make(e, products, &l) == OK)
+        room = launches_at_most(&l.prefill) + launches_at_most(&l.decode);
+    lists_free(&l);
+    return room;
 }
 
 /* What prefill and decode made: tokens, and the two highest logits bit for bit. */
@@ -170,7 +191,7 @@ enum status exact_round(struct engine *e)
     uint64_t first = 0, hash = 0;
     unsigned passes = 0, others = 0;
     bool products = quick(e);
-    enum status st = lists_make(e, &l), more = ERR_AGAIN;
+    enum status st = lists_make(e, products, &l), more = ERR_AGAIN;
     while (st == OK && more == ERR_AGAIN && !rounds_interrupted(e)) {
         engine_progress(e, "exact", passes, 0);
         st = run(e, &l, TIMING_EXTERNAL, &hash);

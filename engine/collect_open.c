@@ -13,17 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Launches of a pass: starting one takes the longer the more there may be. Two phases of four
- * layers are about 180; seven products of a layer 14 if each has a conversion of its own. */
-enum { EXACT_LAUNCHES = 512, PRODUCT_LAUNCHES = 16 };
-
 struct counter_config collect_config(const struct engine *e, bool products)
 {
     unsigned sets = metric_sets_parse(e->opt->exact ? e->opt->exact : getenv("SASSTOP_EXACT"));
     return (struct counter_config){.pm_interval_ns = COLLECT_PM_NS,
                                    .pm_window_ns = COLLECT_WINDOW_NS,
                                    .range_sets = METRIC_SET_LIVE | sets,
-                                   .range_max = products ? PRODUCT_LAUNCHES : EXACT_LAUNCHES};
+                                   .range_max = collect_room(e, products)};
 }
 
 static void send_metrics(struct collect *c)

@@ -174,6 +174,10 @@ enum status collect_shorten(const struct forward *f, struct forward *out);
  * are counted. forward_free() it. */
 enum status collect_products(const struct forward *f, struct forward *out);
 
+/* Launches of a pass over those lists, at most: beginning one takes a millisecond and more for each
+ * that there might be. */
+uint32_t collect_room(const struct engine *e, bool products);
+
 /* collect_clocks.c: CLOCKS frames from a thread of its own, where NVML is there. */
 void collect_clocks_start(struct collect *c);
 void collect_clocks_stop(struct collect *c);

@@ -310,7 +310,25 @@ static void exact_lists_hold_every_row_twice(void **state)
     forward_free(&s);
 }
 
-/* Seven products of four kinds of weights, reading five buffers: as many conversions as there are
+/* Of five layers: a norm, a product with its conversion, attention with its merge. */
+static void there_is_room_for_what_may_launch(void **state)
+{
+    (void)state;
+    const struct weight w[] = {{.type = 0, .m = 64, .k = 64},
+                               {.type = 12, .m = 64, .k = 64},
+                               {.type = 14, .m = 64, .k = 64}};
+    struct engine e = {.max_step = 16, .work = {.n = 16}};
+    make_list(&e.chunk, w);
+    const uint32_t one = 5 * (1 + 2 + 2) + 2;
+    assert_int_equal(collect_room(&e, false), one); /* no decode */
+    make_list(&e.decode, w);
+    assert_int_equal(collect_room(&e, false), 2 * one);
+    assert_int_equal(collect_room(&e, true), 2);
+    forward_free(&e.chunk);
+    forward_free(&e.decode);
+}
+
+/* Seven products of three kinds of weights, reading four buffers: as many conversions as there are
  * pairs of type and k, and every product once. */
 static void products_share_their_activations(void **state)
 {
@@ -372,6 +390,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_one_layer_alone),
         cmocka_unit_test(products_share_their_activations),
+        cmocka_unit_test(there_is_room_for_what_may_launch),
         cmocka_unit_test(exact_lists_hold_every_row_twice),
         cmocka_unit_test(synthetic_figures_reach_their_rows),
         cmocka_unit_test(executed_counts_reach_their_rows),
