@@ -459,15 +459,6 @@ static int self_test(void)
     return ok ? EXIT_OK : EXIT_FAILED;
 }
 
-/* Which memory a kernel's data lies in sets some of its figures, the same ones as long as the
- * process lives: several processes that all take the same pages would be one sample. */
-static enum status take_first(const char *mib)
-{
-    struct buffer unused;
-    size_t bytes = strtoul(mib, NULL, 10) << 20;
-    return bytes ? cuda_backend.alloc(gpu, bytes, &unused) : OK;
-}
-
 static void unwilling(const char *why)
 {
     printf("skip oracle: %s\n0 passed, 0 failed, 1 skipped\n", why);
@@ -480,13 +471,17 @@ int main(int argc, char **argv)
                                 .context = ORACLE_CONTEXT,
                                 .hooks = {NULL, on_launch, on_launched, NULL}};
     struct model *m = NULL;
+    struct buffer unused;
+    size_t first = argc > 3 ? strtoul(argv[3], NULL, 10) << 20 : 0;
     uint32_t dims[] = {ORACLE_KV_DIM};
     bool costs = argc == 2 && !strcmp(argv[1], "--cost"), test = argc < 3 && !costs;
     enum status st = cuda_backend.open(&o, &gpu);
     if (st != OK && test) unwilling(err_msg());
     must(st);
     must(model_open("synth:tiny", &m));
-    must(take_first(argc > 3 ? argv[3] : "0"));
+    /* Which memory a kernel's data lies in sets some of its figures as long as the process lives:
+     * processes that all take the same pages would be one sample. */
+    if (first) must(cuda_backend.alloc(gpu, first, &unused));
     must(cuda_backend.load(gpu, m, NULL, NULL));
     must(cuda_backend.kv_init(gpu, 1, dims));
     cuda_backend.kernels(gpu, &kernels);
