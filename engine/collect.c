@@ -305,13 +305,32 @@ static void poll_synthetic(struct collect *c)
 /* Other sets were asked for once. */
 static void sets_done(struct collect *c)
 {
+    if (!c->sets_once) return;
     struct counter_config cfg = collect_config(c->e, false);
-    if (c->sets_once && counter_configure(c->src[COUNTER_RANGE], &cfg) == OK) c->sets_once = false;
+    if (counter_configure(c->src[COUNTER_RANGE], &cfg) == OK) c->sets_once = false;
 }
 
 static double quick_ms(const struct collect *c, enum turns_action a)
 {
     return (double)(turns_cost(c->turns, a).sum_ns - c->quick_spent[a]) * 1e-6;
+}
+
+/* A round that a command broke into; what nothing else would bring again is still owed. A key's
+ * stays a key's: its sets and its room are configured. */
+static void end_broken(struct collect *c)
+{
+    /* Passes that would come are run empty: it is their turn that has to end. */
+    for (int pass = 0; c->turns && pass < MAX_PASSES; pass++)
+        if (turns_end(c->turns) != ERR_AGAIN) break;
+    poll_synthetic(c);
+    rows_discard(c->e->rows);
+    window_abandon(c);
+    collect_drop_exacts(c);
+    tally_send(c);
+    exec_drop(c);
+    if (c->now.kind == TURNS_RANGE)
+        turns_request(c->turns, c->quick ? TURNS_WANT_NOW : TURNS_WANT_RANGE);
+    if (c->now.kind == TURNS_EXEC) turns_request(c->turns, TURNS_WANT_EXEC);
 }
 
 /* Says how long the key was waited for, and on what. */
@@ -331,17 +350,7 @@ static void quick_done(struct collect *c)
 void collect_end(struct collect *c, bool whole)
 {
     if (!whole) {
-        /* Passes that would come are run empty: it is their turn that has to end. */
-        for (int pass = 0; c->turns && pass < MAX_PASSES; pass++)
-            if (turns_end(c->turns) != ERR_AGAIN) break;
-        poll_synthetic(c);
-        rows_discard(c->e->rows);
-        window_abandon(c);
-        collect_drop_exacts(c);
-        tally_send(c);
-        if (c->now.kind == TURNS_RANGE) c->quick = false;
-        exec_drop(c);
-        if (c->now.kind == TURNS_EXEC) turns_request(c->turns, TURNS_WANT_EXEC); /* still owed */
+        end_broken(c);
         return;
     }
     /* A window that waited for its part and was refused then has no samples to wait for. */

@@ -385,9 +385,58 @@ static void products_of_one_layer_alone(void **state)
     forward_free(&f);
 }
 
+static enum status does_it(struct counter_source *src)
+{
+    (void)src;
+    return OK;
+}
+
+/* Two passes. */
+static enum status has_another_pass(struct counter_source *src)
+{
+    static unsigned passes;
+    (void)src;
+    return passes++ % 2 ? OK : ERR_AGAIN;
+}
+
+/* A round of exact counters that a command broke into comes again, a key's as a key's. */
+static void a_broken_exact_round_is_still_owed(void **state)
+{
+    (void)state;
+    static const struct counter_source_ops ops = {.role = COUNTER_RANGE,
+                                                  .arm = does_it,
+                                                  .start = does_it,
+                                                  .stop = has_another_pass,
+                                                  .disarm = does_it};
+    static const struct turns_config cfg = {.timed_rounds = 1};
+    static uint32_t slots[2 * COLLECT_EXACTS];
+    for (int quick = 0; quick < 2; quick++) {
+        struct engine e = {0};
+        struct counter_source range = {.ops = &ops,
+                                       .state = {.role = COUNTER_RANGE, .health = COUNTER_READY}};
+        struct collect c = {
+            .e = &e, .src = {[COUNTER_RANGE] = &range}, .exact_slots = slots, .quick = quick};
+        pthread_mutex_init(&c.lock, NULL);
+        assert_int_equal(rows_open(NULL, &e.rows), OK);
+        assert_int_equal(turns_open(c.src, &cfg, &c.turns), OK);
+        turns_request(c.turns, quick ? TURNS_WANT_NOW : TURNS_WANT_RANGE);
+        for (int times = 0; times < 2; times++) {
+            for (int i = 0; i < 3 && c.now.kind != TURNS_RANGE; i++) turns_begin(c.turns, &c.now);
+            assert_int_equal(c.now.kind, TURNS_RANGE);
+            collect_end(&c, false);
+            assert_int_equal(c.quick, quick);
+            c.now = (struct turns_round){0};
+        }
+        turns_close(c.turns);
+        rows_close(e.rows);
+        pthread_mutex_destroy(&c.lock);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_broken_exact_round_is_still_owed),
         cmocka_unit_test(products_of_one_layer_alone),
         cmocka_unit_test(products_share_their_activations),
         cmocka_unit_test(there_is_room_for_what_may_launch),
