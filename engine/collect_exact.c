@@ -57,8 +57,9 @@ enum status collect_shorten(const struct forward *f, struct forward *out)
     return OK;
 }
 
-/* Moves op i behind the last one before it that reads the same activations: each k is converted
- * once a class of weights. */
+/* Moves op i behind the last one before it that reads as many activations, and lets it read the
+ * same: each k is converted once a class of weights. Not for one token: its products are fused with
+ * their neighbours (cuda_fuse.c), which then would be others than the model's. */
 static void group(struct op *ops, uint32_t i)
 {
     uint32_t to = i;
@@ -81,7 +82,8 @@ enum status collect_products(const struct forward *f, struct forward *out)
         if (layer < 0) layer = f->ops[i].layer;
         if (f->ops[i].layer != layer) continue;
         out->ops[out->nops] = f->ops[i];
-        group(out->ops, out->nops++);
+        if (f->n > 1) group(out->ops, out->nops);
+        out->nops++;
     }
     return OK;
 }

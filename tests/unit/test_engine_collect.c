@@ -362,6 +362,15 @@ static void products_share_their_activations(void **state)
     assert_int_equal(p.ops[6].x.addr, 4);
     assert_int_equal(p.ops[2].y.addr, 103); /* attn_output writes where it did */
     forward_free(&p);
+    /* One token's are fused with their neighbours: those have to be the model's own. */
+    for (int i = 0; i < PRODUCTS; i++) ops[i].n = 1;
+    const struct forward one = {.n = 1, .nops = PRODUCTS, .ops = ops};
+    assert_int_equal(collect_products(&one, &p), OK);
+    for (int i = 0; i < PRODUCTS; i++) {
+        assert_string_equal(p.ops[i].role, made[i].role);
+        assert_int_equal(p.ops[i].x.addr, made[i].x);
+    }
+    forward_free(&p);
 }
 
 static void products_of_one_layer_alone(void **state)
