@@ -113,14 +113,16 @@ static enum status lists_make(const struct engine *e, bool products, struct list
     return st == OK && e->decode.ops ? collect_shorten(&e->decode, &l->decode) : st;
 }
 
-/* A product may convert or expand what it reads and add a bias; attention has a part and a merge.
- */
+/* A product may convert what it reads and add a bias; attention and argmax have parts and a merge.
+ * Expanding weights isn't in it: a pass that does is unlike the next, and thrown away. */
 static uint32_t launches_at_most(const struct forward *f)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < f->nops; i++)
-        n += f->ops[i].kind == OP_MATMUL ? 2 + (f->ops[i].bias != NULL)
-                                         : 1 + (f->ops[i].kind == OP_ATTENTION);
+    for (uint32_t i = 0; i < f->nops; i++) {
+        const struct op *op = &f->ops[i];
+        n += 1 + (op->kind == OP_MATMUL || op->kind == OP_ATTENTION || op->kind == OP_ARGMAX);
+        n += op->kind == OP_MATMUL && op->bias;
+    }
     return n;
 }
 

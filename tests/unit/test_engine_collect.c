@@ -310,7 +310,8 @@ static void exact_lists_hold_every_row_twice(void **state)
     forward_free(&s);
 }
 
-/* Of five layers: a norm, a product with its conversion, attention with its merge. */
+/* Of five layers: a norm, a product with its conversion, attention with its merge; embedding; the
+ * two of a token's choice. */
 static void there_is_room_for_what_may_launch(void **state)
 {
     (void)state;
@@ -319,7 +320,7 @@ static void there_is_room_for_what_may_launch(void **state)
                                {.type = 14, .m = 64, .k = 64}};
     struct engine e = {.max_step = 16, .work = {.n = 16}};
     make_list(&e.chunk, w);
-    const uint32_t one = 5 * (1 + 2 + 2) + 2;
+    const uint32_t one = 5 * (1 + 2 + 2) + 1 + 2;
     assert_int_equal(collect_room(&e, false), one); /* no decode */
     make_list(&e.decode, w);
     assert_int_equal(collect_room(&e, false), 2 * one);
