@@ -1,8 +1,8 @@
 /*
- * Ceilings; see ceilings.h. Each kernel is launched once to find how much work takes LAUNCH_NS,
- * then until its time settles, then LAUNCHES times, each between two events; the figure is the
- * median, its spread the interquartile range. Nothing else runs on the GPU meanwhile but what other
- * processes do.
+ * Ceilings; see ceilings.h. Each kernel is launched once to load it and once for its time; one of
+ * arithmetic, with as much work as takes LAUNCH_NS, until that time settles. Then LAUNCHES times,
+ * each between two events; the figure is the median, its spread the interquartile range. Nothing
+ * else runs on the GPU meanwhile but what other processes do.
  *
  * To add one: a kernel in kernels/ops/ceiling*.cu and a row in `probes`.
  */
