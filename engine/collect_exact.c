@@ -155,7 +155,8 @@ static enum status run(struct engine *e, const struct lists *l, enum timing timi
     return st == OK ? e->bo->sync(e->b) : st;
 }
 
-/* Adds the beginning of what each product made: without a token that is all there is to compare. */
+/* Adds the beginning of what the products left, where two write one buffer the later's: without a
+ * token that is all there is to compare. */
 static enum status hash_outputs(struct engine *e, const struct forward *f, uint64_t *hash)
 {
     enum { PART = 256 << 10 };
