@@ -19,7 +19,10 @@ NCU="${NCU:-$(command -v ncu || ls /usr/local/cuda*/bin/ncu 2>/dev/null | head -
 dir="${RESULTS:-$(mktemp -d)}"
 mkdir -p "$dir" || exit 1
 [ -n "${RESULTS:-}" ] || trap 'rm -rf "$dir"' EXIT
-left() { echo $((210 - $1 - ($(date +%s) - begun))); } # left KEPT: seconds that a step may take
+left() { # left KEPT: seconds that a step may take; never 0, which timeout takes for no limit
+    s=$((210 - $1 - ($(date +%s) - begun)))
+    echo $((s > 0 ? s : 1))
+}
 
 # Some kernels' figures hang on where their data lies, so each process puts it elsewhere.
 owns= n=0
