@@ -43,7 +43,7 @@ enum status collect_end_pass(struct collect *c);
 void collect_end(struct collect *c, bool whole); /* not whole: the round's times are forgotten */
 
 /* Between collect_begin() and, in place of everything up to, collect_end(): the passes of exact
- * counters. No ROUND comes of it. ERR_AGAIN: given up, since a command waits. */
+ * counters. No ROUND comes of it. ERR_AGAIN: given up, since a command waits; it comes again. */
 enum status exact_round(struct engine *e);
 
 /* After collect_end(): whether an exact round, if it was one, made what uncounted ones make. */
