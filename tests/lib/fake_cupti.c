@@ -160,7 +160,7 @@ static size_t put_overheads(uint8_t *b, size_t size)
  * hold=N: it keeps up to N of them before it gives them back, as it does with many contexts. */
 static void hand_over(void)
 {
-    enum { HELD = 64 };
+    enum { HELD = 512 };
     struct {
         uint8_t *b;
         size_t size, valid;

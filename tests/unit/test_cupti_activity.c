@@ -197,7 +197,7 @@ static void buffers_are_read_while_the_launcher_waits(void **state)
 {
     (void)state;
     enum { LAUNCHES = 510 };
-    setenv("FAKE_CUPTI", "records_per_buffer=10", 1); /* 51 buffers in one go */
+    setenv("FAKE_CUPTI", "records_per_buffer=1", 1); /* 510 buffers in one go */
     struct counter_source *src = open_armed(0);
     assert_int_equal(counter_start(src), OK);
     uint64_t tag = 0;

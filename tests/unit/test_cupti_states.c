@@ -79,17 +79,17 @@ static void activity_skips_foreign_kernels(void **state)
 static void activity_pool_is_bounded(void **state)
 {
     (void)state;
-    setenv("FAKE_CUPTI", "records_per_buffer=10,hold=64", 1);
+    setenv("FAKE_CUPTI", "records_per_buffer=1,hold=512", 1);
     struct counter_source *src = cupti_lab_open(COUNTER_ACTIVITY);
     assert_int_equal(counter_arm(src), OK);
-    activity_round(src, 300, -1, -1); /* 16 buffers of 10 records, none given back before */
-    assert_int_equal(lab.found.n_spans, 160);
-    assert_int_equal(lab.found.sum[COUNTER_ACTIVITY].dropped, 140);
+    activity_round(src, 400, -1, -1); /* 256 buffers of a record, none given back before */
+    assert_int_equal(lab.found.n_spans, 256);
+    assert_int_equal(lab.found.sum[COUNTER_ACTIVITY].dropped, 144);
     assert_int_equal(lab.found.overflows[COUNTER_ACTIVITY], 1);
-    assert_int_equal(lab.found.bad_tags, 160);
+    assert_int_equal(lab.found.bad_tags, 256);
     activity_round(src, 100, -1, -1); /* buffers came back */
-    assert_int_equal(lab.found.n_spans, 260);
-    assert_int_equal(lab.found.bad_tags, 160);
+    assert_int_equal(lab.found.n_spans, 356);
+    assert_int_equal(lab.found.bad_tags, 256);
     cupti_lab_close(src);
 }
 
