@@ -171,7 +171,10 @@ static cupti_result start_unasked(struct range *r)
     env->driver->CtxSetCurrent(NULL);
     cupti_result result = env->lib->range_start(&s);
     env->driver->CtxSetCurrent(env->ctx);
-    return result;
+    if (result == CUPTI_R_SUCCESS) return result;
+    /* As usual, then. Where that is only "out of order" now, the first answer says why. */
+    cupti_result again = env->lib->range_start(&s);
+    return again == CUPTI_R_INVALID_OPERATION ? result : again;
 }
 
 static enum status start(struct counter_source *src)
@@ -180,9 +183,8 @@ static enum status start(struct counter_source *src)
     if (r->complete) return err_set(ERR_USAGE, "range: this group has all its passes");
     r->seen = 0;
     struct cupti_range_params s = {.size = sizeof s, .object = r->object};
-    bool first = r->passes == 0 && src->env.driver;
-    cupti_result result = first ? start_unasked(r) : src->env.lib->range_start(&s);
-    if (first && result != CUPTI_R_SUCCESS) result = src->env.lib->range_start(&s);
+    cupti_result result =
+        r->passes == 0 && src->env.driver ? start_unasked(r) : src->env.lib->range_start(&s);
     enum status st = cupti_check(src->env.lib, result, "starting a pass");
     r->running = st == OK;
     return st;

@@ -272,7 +272,7 @@ static void range_replays_until_done(void **state)
 /* A driver that knows which context is current, and a CUPTI that is told whether there is one. */
 static void *current;
 static int starts_without, starts_with;
-static bool refuses_without;
+static cupti_result without, with; /* what it answers; 0: as the paper CUPTI */
 
 static drv_result set_current(struct drv_ctx *ctx)
 {
@@ -291,8 +291,25 @@ static cupti_result (*fake_start)(struct cupti_range_params *);
 static cupti_result watched_start(struct cupti_range_params *p)
 {
     *(current ? &starts_with : &starts_without) += 1;
-    if (!current && refuses_without) return CUPTI_R_INVALID_OPERATION;
-    return fake_start(p);
+    cupti_result answer = current ? with : without;
+    return answer ? answer : fake_start(p);
+}
+
+/* A source with that driver, armed. */
+static struct counter_source *open_watched(void)
+{
+    static const struct driver driver = {.CtxSetCurrent = set_current,
+                                         .StreamSynchronize = synchronized};
+    struct counter_config cfg = {.range_sets = METRIC_SET_LIVE};
+    struct counter_env env = cupti_lab_env();
+    struct counter_source *src;
+    env.driver = &driver;
+    current = env.ctx;
+    starts_with = starts_without = 0;
+    assert_int_equal(counter_open(COUNTER_RANGE, false, &env, &src), OK);
+    assert_int_equal(counter_configure(src, &cfg), OK);
+    assert_int_equal(counter_arm(src), OK);
+    return src;
 }
 
 /* The first pass begins without a current context, which is back after it; a CUPTI that refuses
@@ -300,25 +317,15 @@ static cupti_result watched_start(struct cupti_range_params *p)
 static void range_begins_unasked(void **state)
 {
     (void)state;
-    static const struct driver driver = {.CtxSetCurrent = set_current,
-                                         .StreamSynchronize = synchronized};
     fake_start = lab.lib->range_start;
     lab.lib->range_start = watched_start;
     fake_cupti.passes = 3;
     for (int refuses = 0; refuses < 2; refuses++) {
-        struct counter_env env = cupti_lab_env();
-        struct counter_source *src;
-        env.driver = &driver;
-        current = env.ctx;
-        refuses_without = refuses;
-        starts_with = starts_without = 0;
-        assert_int_equal(counter_open(COUNTER_RANGE, false, &env, &src), OK);
-        struct counter_config cfg = {.range_sets = METRIC_SET_LIVE};
-        assert_int_equal(counter_configure(src, &cfg), OK);
-        assert_int_equal(counter_arm(src), OK);
+        without = refuses ? CUPTI_R_UNKNOWN : 0;
+        struct counter_source *src = open_watched();
         for (int p = 1; p <= 3; p++) {
             assert_int_equal(counter_start(src), OK);
-            assert_ptr_equal(current, env.ctx);
+            assert_ptr_equal(current, src->env.ctx);
             range_pass(src, 6);
             assert_int_equal(counter_stop(src), p < 3 ? ERR_AGAIN : OK);
         }
@@ -327,7 +334,29 @@ static void range_begins_unasked(void **state)
         assert_int_equal(starts_with, refuses ? 3 : 2);
         cupti_lab_close(src);
     }
-    lab.lib->range_start = fake_start;
+}
+
+/* Both are refused: the reason is the second one's, but not that it came out of order. */
+static void range_says_why_it_did_not_begin(void **state)
+{
+    (void)state;
+    static const struct {
+        cupti_result without, with;
+        const char *why;
+    } cases[] = {{CUPTI_R_UNKNOWN, CUPTI_R_HARDWARE_BUSY, "another tool holds"},
+                 {CUPTI_R_HARDWARE_BUSY, CUPTI_R_INVALID_OPERATION, "another tool holds"}};
+    fake_start = lab.lib->range_start;
+    lab.lib->range_start = watched_start;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        without = cases[i].without;
+        with = cases[i].with;
+        struct counter_source *src = open_watched();
+        assert_int_not_equal(counter_start(src), OK);
+        assert_non_null(strstr(src->state.why, cases[i].why));
+        assert_ptr_equal(current, src->env.ctx);
+        without = with = 0;
+        counter_close(src);
+    }
 }
 
 static void range_refuses_other_work(void **state)
@@ -444,6 +473,7 @@ int main(void)
         T(pc_reason_names),
         T(range_replays_until_done),
         T(range_begins_unasked),
+        T(range_says_why_it_did_not_begin),
         T(range_refuses_other_work),
         T(range_can_be_given_up),
         T(range_bounds),
