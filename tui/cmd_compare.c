@@ -97,20 +97,39 @@ static void print_rate(const char *name, struct value a, struct value b)
     print_ratio(&a, &b);
 }
 
-static const struct row *partner(const struct session *s, const struct session *t,
-                                 const struct row *r)
+/* A row of `s` and one of `t` that do the same work. */
+static bool same_work(const struct session *s, const struct row *r, const struct session *t,
+                      const struct row *q)
+{
+    return q->def.m == r->def.m && q->def.n == r->def.n && q->def.k == r->def.k &&
+           !strcmp(q->def.role, r->def.role) && !strcmp(q->def.phase, r->def.phase) &&
+           !strcmp(t->kernels[q->def.kernel].def.family, s->kernels[r->def.kernel].def.family);
+}
+
+/* The row of t's newest generation that does the work of s's row `r`: by the kernel of that name
+ * (`named`), else by any. */
+static const struct row *find_row(const struct session *s, const struct row *r,
+                                  const struct session *t, bool named)
 {
     const struct generation *g = session_current(t);
-    const char *family = s->kernels[r->def.kernel].def.family;
+    const char *name = s->kernels[r->def.kernel].def.name;
     for (uint32_t i = 0; i < t->nrows; i++) {
         const struct row *q = &t->rows[i];
-        if (q->def.generation == g->def.generation && q->def.m == r->def.m &&
-            q->def.n == r->def.n && q->def.k == r->def.k && !strcmp(q->def.role, r->def.role) &&
-            !strcmp(q->def.phase, r->def.phase) &&
-            !strcmp(t->kernels[q->def.kernel].def.family, family))
+        if (q->def.generation == g->def.generation && same_work(s, r, t, q) &&
+            (!named || !strcmp(t->kernels[q->def.kernel].def.name, name)))
             return q;
     }
     return NULL;
+}
+
+/* Two kernels of one role (to_bf16 and quantize_q8) are never held against each other where one of
+ * them has its own on the other side. */
+static const struct row *partner(const struct session *s, const struct session *t,
+                                 const struct row *r)
+{
+    const struct row *q = find_row(s, r, t, true);
+    if (q || !(q = find_row(s, r, t, false))) return q;
+    return find_row(t, q, s, true) ? NULL : q;
 }
 
 static void print_rows(const struct session *a, const struct session *b)

@@ -13,6 +13,7 @@ check() { # check WHAT STATUS-OF-A-TEST
 }
 lab=$root/tests/fixtures/lab/r29_2blk.sasstop
 synthetic=$root/tests/fixtures/synthetic.sasstop
+walk=$root/tests/fixtures/h200_walk.sasstop
 cd "$dir" || exit 1
 
 for f in md json html csv perfetto sqlite; do
@@ -47,6 +48,9 @@ check "and its recording gives the same bytes" $?
 "$program" compare "$synthetic" "$synthetic" >same.txt 2>err
 check "a recording can be compared with itself" $?
 grep -q 'within the spreads' same.txt; check "and is within the spreads" $?
+"$program" compare "$walk" "$walk" >same.txt 2>err && grep -q '^to_bf16 ffn_down' same.txt &&
+    grep -q '^quantize_q8 ffn_down' same.txt && ! grep -q '^[a-z0-9_]*/' same.txt
+check "two kernels of one role are each held against themselves" $?
 "$program" compare "$synthetic" live.sasstop >out 2>err
 [ $? -eq 1 ] && grep -q 'the device differs' err && grep -q 'the model differs' err
 check "other devices and models are refused with the reasons" $?
