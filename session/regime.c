@@ -41,8 +41,11 @@ static void put_percent(char *text, size_t size, size_t *at, const char *before,
                         const struct value *v)
 {
     char number[24];
+    struct value shown = *v;
+    bool under = v->v < REGIME_BUSY && v->v >= REGIME_BUSY - 0.5; /* never rounded up to it */
+    if (under) shown.v = floor(10 * v->v) / 10;
     put(text, size, at, "%s%s %s%%", before, name,
-        value_format(v, 7, v->v < 10 ? 1 : 0, 0, number, sizeof number));
+        value_format(&shown, 7, under || v->v < 10 ? 1 : 0, 0, number, sizeof number));
 }
 
 /* ---- roofline ---- */

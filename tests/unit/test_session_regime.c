@@ -82,6 +82,7 @@ static void the_busiest_part_decides(void **state)
     in.issue.v = REGIME_BUSY - 0.01;
     regime_of(&in, &r);
     assert_int_equal(r.kind, REGIME_LATENCY);
+    assert_non_null(strstr(r.decided, "issue 59.9%"));
 }
 
 static void a_missing_figure_decides_nothing(void **state)
