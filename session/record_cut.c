@@ -126,13 +126,17 @@ static enum status put_frame(struct cut *c, struct recorder *out, const struct f
 static enum status put_mark(struct cut *c, struct recorder *out)
 {
     struct msg_mark m = {.kind = "cut"};
+    bool whole = c->from_ns <= c->first_ns && c->to_ns >= c->last_ns;
+    uint64_t from_ns = c->from_ns > c->first_ns ? c->from_ns : c->first_ns;
+    uint64_t to_ns = c->to_ns < c->last_ns ? c->to_ns : c->last_ns;
 
     c->marked = true;
-    snprintf(m.text, sizeof m.text, "cut out of a longer session: %.3f s to %.3f s",
-             (double)c->from_ns / 1e9, (double)c->to_ns / 1e9);
+    snprintf(m.text, sizeof m.text, "%s: %.3f s to %.3f s",
+             whole ? "packed anew" : "cut out of a longer session", (double)from_ns / 1e9,
+             (double)to_ns / 1e9);
     buf_reset(&c->frame);
-    enum status st = proto_encode(&c->frame, FRAME_MARK, c->from_ns, &m);
-    return st == OK ? recorder_add(out, c->frame.data, c->frame.len, c->from_ns) : st;
+    enum status st = proto_encode(&c->frame, FRAME_MARK, from_ns, &m);
+    return st == OK ? recorder_add(out, c->frame.data, c->frame.len, from_ns) : st;
 }
 
 static enum status copy_frames(struct cut *c, struct reader *r, struct recorder *out)

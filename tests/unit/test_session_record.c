@@ -307,6 +307,17 @@ static void drop(struct session *s)
     free(s);
 }
 
+/* The event that says what a cut holds. */
+static const struct event *cut_mark(const struct session *s)
+{
+    for (uint32_t i = 0; i < s->nevents; i++) {
+        const struct event *e = &s->events[(s->first_event + i) % MAX_EVENTS];
+        if (!strcmp(e->kind, "cut")) return e;
+    }
+    fail_msg("no mark");
+    return NULL;
+}
+
 static void cut_replays_alone(void **state)
 {
     (void)state;
@@ -328,6 +339,7 @@ static void cut_replays_alone(void **state)
     for (uint32_t i = 0; i < cut->ngenerations; i++) rounds += cut->generations[i].timed_rounds;
     assert_true(rounds > 3);
     assert_true(cut->windows >= 1 && cut->windows < whole->windows);
+    assert_string_equal(cut_mark(cut)->text, "cut out of a longer session: 6.000 s to 12.000 s");
     drop(whole);
     drop(cut);
 }
@@ -342,6 +354,10 @@ static void cut_of_everything_loses_nothing(void **state)
     assert_int_equal(cut->frames, whole->frames + 1); /* and the mark */
     assert_int_equal(cut->windows, whole->windows);
     assert_int_equal(cut->nrows, whole->nrows);
+    char all[80];
+    snprintf(all, sizeof all, "packed anew: %.3f s to %.3f s", (double)whole->events[0].t_ns / 1e9,
+             (double)whole->t_ns / 1e9);
+    assert_string_equal(cut_mark(cut)->text, all);
     drop(whole);
     drop(cut);
     assert_int_equal(record_cut(in, path_of("cut2"), 0, UINT64_MAX), ERR_IO); /* it exists */
