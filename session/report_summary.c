@@ -54,25 +54,50 @@ static void put_wall_clock(const struct session *s, struct buf *out)
         buf_printf(out, "  timed %s\n", generation_timed_in_words(g));
 }
 
-/* Columns in the order of the table while they fit: the low priorities first get their place. */
-static void choose_columns(const struct table_def *def, bool *used)
+static int columns_of(const char *text)
 {
-    int width = 0;
+    int n = 0;
+    for (const char *p = text; *p; p++) n += ((unsigned char)*p & 0xc0) != 0x80;
+    return n;
+}
 
-    memset(used, 0, def->ncolumns * sizeof *used);
+/* Of a text column's cells that are printed. */
+static int longest(const struct table *t, uint32_t column)
+{
+    struct cell cell;
+    int most = 0;
+    for (uint32_t i = 0; i < t->nrows && i < TOP_KERNELS; i++) {
+        table_cell(t, i, column, &cell);
+        if (columns_of(cell.text) > most) most = columns_of(cell.text);
+    }
+    return most;
+}
+
+/* Columns in the order of the table while they fit: the low priorities first get their place. What
+ * is left goes to texts that would be cut. A column that isn't printed has no width. */
+static void choose_columns(const struct table *t, const struct table_def *def, int *widths)
+{
+    int left = LINE;
+
+    memset(widths, 0, def->ncolumns * sizeof *widths);
     for (unsigned p = 1; p < 10; p++)
         for (uint32_t c = 0; c < def->ncolumns; c++) {
-            if (def->columns[c].priority != p || width + def->columns[c].width + 1 > LINE) continue;
-            used[c] = true;
-            width += def->columns[c].width + 1;
+            if (def->columns[c].priority != p || def->columns[c].width + 1 > left) continue;
+            widths[c] = def->columns[c].width;
+            left -= widths[c] + 1;
         }
+    for (uint32_t c = 0; c < def->ncolumns; c++) {
+        int most = widths[c] && !def->columns[c].numeric ? longest(t, c) : 0;
+        int more = most > widths[c] + left ? left : most > widths[c] ? most - widths[c] : 0;
+        widths[c] += more;
+        left -= more;
+    }
 }
 
 /* Text of one cell in exactly `width` columns; bytes of UTF-8 that continue one take no column. */
 static void put_padded(struct buf *out, const char *text, int width, bool right)
 {
-    int n = 0;
-    for (const char *p = text; *p; p++) n += ((unsigned char)*p & 0xc0) != 0x80;
+    int n = columns_of(text);
     if (right)
         for (int i = n; i < width; i++) buf_u8(out, ' ');
     buf_put(out, text, strlen(text));
@@ -90,29 +115,29 @@ static enum status put_kernels(const struct session *s, struct buf *out)
 {
     const struct table_def *def = table_find("kernels");
     struct table t = {0};
-    bool used[32];
+    int widths[32];
     char text[CELL_TEXT_MAX];
     struct cell cell;
     enum status st = table_build(&t, s, def, NULL);
 
     if (st != OK || t.nrows == 0) goto out;
-    choose_columns(def, used);
+    choose_columns(&t, def, widths);
     buf_u8(out, '\n');
     for (uint32_t c = 0; c < def->ncolumns; c++) {
         const struct column *col = &def->columns[c];
-        if (!used[c]) continue;
-        snprintf(text, sizeof text, "%.*s", col->width, col->title);
-        put_padded(out, text, col->width, col->numeric);
+        if (!widths[c]) continue;
+        snprintf(text, sizeof text, "%.*s", widths[c], col->title);
+        put_padded(out, text, widths[c], col->numeric);
         buf_u8(out, ' ');
     }
     end_line(out);
     for (uint32_t i = 0; i < t.nrows && i < TOP_KERNELS; i++) {
         for (uint32_t c = 0; c < def->ncolumns; c++) {
             const struct column *col = &def->columns[c];
-            if (!used[c]) continue;
+            if (!widths[c]) continue;
             table_cell(&t, i, c, &cell);
-            cell_format(col, &cell, col->width, text, sizeof text);
-            put_padded(out, text, col->width, col->numeric);
+            cell_format(col, &cell, widths[c], text, sizeof text);
+            put_padded(out, text, widths[c], col->numeric);
             buf_u8(out, ' ');
         }
         end_line(out);

@@ -27,6 +27,8 @@ check "a cut that holds nothing is there" [ ! -e n.sasstop ]
 head -c $(($(wc -c <r.sasstop) - 9)) r.sasstop >short.sasstop
 status 0 "$bin" cut short.sasstop --from 0 --to 2000 -o d.sasstop
 check "a cut doesn't say what its recording has lost" grep -q 'are whole' err
+status 0 "$bin" replay "$root/tests/fixtures/h200_walk.sasstop"
+check "the summary cuts a role that has room" grep -q ' attn_output ' out
 status 0 "$bin" help
 status 0 "$bin" version
 for c in run replay report cut sass variants doctor version; do status 0 "$bin" $c --help; done
