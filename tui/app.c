@@ -148,7 +148,10 @@ static void notice(struct app *a, const struct frame *f)
 
     if (f->type == FRAME_REPLY && proto_decode(f, &reply, sizeof reply) == OK) {
         flip_answered(a, &reply);
-        if (reply.text[0]) app_say(a, reply.ok ? ROLE_TEXT : ROLE_WARN, "%s", reply.text);
+        bool asked = !a->feed->replay; /* by the one who reads it: knows to what it answers */
+        if (reply.text[0])
+            app_say(a, reply.ok ? ROLE_TEXT : ROLE_WARN, "%s%s%s", asked ? "" : reply.verb,
+                    asked ? "" : ": ", reply.text);
     } else if (f->type == FRAME_FAULT && proto_decode(f, &fault, sizeof fault) == OK) {
         a->flip.state = FLIP_NONE;
         app_say(a, ROLE_BAD, "%s: %s", fault.kind, fault.text);
