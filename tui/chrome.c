@@ -35,7 +35,7 @@ static void place_text(const struct app *a, char *text, size_t size)
         clock_text(replay_duration(src), all, sizeof all);
         if (replay_speed(src) != 1) snprintf(rec, sizeof rec, " %gx", replay_speed(src));
         snprintf(text, size, "%s / %s%s %s", at, all, rec,
-                 end                   ? "end"
+                 end                   ? replay_damage(src) ? "damaged here" : "end"
                  : replay_playing(src) ? "playing"
                                        : "paused");
         return;

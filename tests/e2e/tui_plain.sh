@@ -29,6 +29,10 @@ status 0 "$bin" cut short.sasstop --from 0 --to 2000 -o d.sasstop
 check "a cut doesn't say what its recording has lost" grep -q 'are whole' err
 status 0 "$bin" replay "$root/tests/fixtures/h200_walk.sasstop"
 check "the summary cuts a role that has room" grep -q ' attn_output ' out
+head -c 970000 "$root/tests/fixtures/h200_walk.sasstop" >half.sasstop
+printf '%s\n' 'seek 3' 'expect range: comes with the next counted round' 'refuse damaged' 'seek 900' 'expect damaged here' >script
+"$bin" replay half.sasstop --script script --size 120x40 </dev/null >out 2>err; got=$?
+check "half a recording doesn't say where it stops that it is one" [ $got = 0 ]
 status 0 "$bin" help
 status 0 "$bin" version
 for c in run replay report cut sass variants doctor version; do status 0 "$bin" $c --help; done
