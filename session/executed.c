@@ -174,6 +174,9 @@ static void side_of(const struct session *s, uint32_t row, struct surplus_side *
     out->e = session_executed_like(s, row);
     if (out->e) out->macs = s->rows[out->e->row].def.macs * launches(out->e);
     if (!(out->macs > 0)) out->e = NULL;
+    struct value inst = row_metric_exact(s, &s->rows[row], "inst");
+    double macs = s->rows[row].def.macs;
+    if (inst.state == VALUE_OK && macs > 0) out->whole = inst.v / macs;
 }
 
 static bool has_static(const struct surplus_side *x)
@@ -301,5 +304,10 @@ void surplus_words(const struct surplus *x, char *out, size_t size)
     snprintf(out, size, "%s %s %.3fM %s/GMAC, %s %.3fM: %+.1f%%",
              x->basis == SURPLUS_EXECUTED ? "executed:" : "static hot loop:", x->a.k->def.name,
              x->sum_a * 1e3, "instructions", x->b.k->def.name, x->sum_b * 1e3, more);
-    if (x->basis == SURPLUS_STATIC) say(out, size, "%s", x->why);
+    if (x->basis != SURPLUS_STATIC) return;
+    /* What stands outside the hot loop, or runs in it more than once, may turn the sign. */
+    if (x->a.whole > 0 && x->b.whole > 0)
+        say(out, size, "whole launches by range: %.3fM, %.3fM: %+.1f%%", x->a.whole * 1e3,
+            x->b.whole * 1e3, 100 * (x->a.whole / x->b.whole - 1));
+    say(out, size, "%s", x->why);
 }

@@ -39,7 +39,8 @@ enum surplus_basis { SURPLUS_NONE, SURPLUS_EXECUTED, SURPLUS_STATIC };
 struct surplus_side {
     const struct executed *e;
     const struct kernel *k;
-    double macs; /* that its counts are of */
+    double macs;  /* that its counts are of */
+    double whole; /* instructions per multiply-add of its launches by a range pass; 0 = not known */
 };
 
 struct surplus {

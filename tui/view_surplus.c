@@ -139,9 +139,8 @@ static int draw_head(struct app *a, const struct surplus_view *v, struct area ar
     size_t n = strlen(text);
     if (p.basis != SURPLUS_EXECUTED && !a->feed->replay && strcmp(s->hello.backend, "cpu"))
         snprintf(text + n, sizeof text - n, ". E counts what it executes");
-    struct area words = {1, area.y + used, area.w - 2, area.h > 12 ? 2 : 1};
-    canvas_wrap(c, words, p.basis == SURPLUS_EXECUTED ? ROLE_TEXT : ROLE_WARN, text);
-    return used + (text_columns(text) > area.w - 2 && area.h > 12 ? 2 : 1);
+    struct area words = {1, area.y + used, area.w - 2, area.h > 12 ? 3 : 1};
+    return used + canvas_wrap(c, words, p.basis == SURPLUS_EXECUTED ? ROLE_TEXT : ROLE_WARN, text);
 }
 
 static void surplus_draw(struct app *a, void *data, struct area area)

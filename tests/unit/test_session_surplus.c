@@ -94,6 +94,18 @@ static void surplus_falls_back_to_hot_loops(void **state)
     surplus_words(&p, text, sizeof text);
     assert_non_null(strstr(text, "static hot loop: nb_kd8 90.000M"));
     assert_non_null(strstr(text, "the reference has no executed counts"));
+    assert_null(strstr(text, "range"));
+    lab_metric(s, 23, "inst", "range"); /* the loop of the first one is not where it works */
+    struct msg_counter c = {.row = 1, .metric = 23, .source = "range", .state = VALUE_OK, .n = 2};
+    c.v = 100;
+    lab_apply(s, FRAME_COUNTER, &c);
+    c.row = 2;
+    c.v = 125;
+    lab_apply(s, FRAME_COUNTER, &c);
+    surplus_open(s, 0, 1, true, &p);
+    surplus_words(&p, text, sizeof text);
+    assert_non_null(strstr(text, "60.000M: +50.0%; whole launches by range: 100.000M, 125.000M: "
+                                 "-20.0%; the reference"));
     surplus_open(s, 0, UINT32_MAX, true, &p);
     assert_int_equal(p.basis, SURPLUS_NONE);
     assert_non_null(strstr(p.why, "no reference"));
