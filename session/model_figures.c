@@ -306,6 +306,15 @@ struct value row_metric_estimate(const struct session *s, const struct row *r, c
     return level_value(s, r, key, best);
 }
 
+/* Has a pass of exact counters run on it, of whatever metrics? */
+static bool had_pass(const struct row *r)
+{
+    for (uint32_t i = 0; i < r->nmetrics; i++)
+        if (r->metrics[i].has_exact && strcmp(r->metrics[i].exact_source, "sassexec") != 0)
+            return true;
+    return false;
+}
+
 struct value row_metric_exact(const struct session *s, const struct row *r, const char *key)
 {
     const struct row_metric *rm = find_metric(s, r, key, true);
@@ -319,6 +328,8 @@ struct value row_metric_exact(const struct session *s, const struct row *r, cons
     struct value reason =
         source_reason(exact_source(s, key), "no exact counter source in this session");
     if (reason.state != VALUE_OK) return reason;
+    if (had_pass(r))
+        return value_missing(VALUE_UNAVAILABLE, "not among what exact passes were asked to count");
     return is_current(s, r) ? value_missing(VALUE_PENDING, "no exact pass has run on it yet")
                             : value_missing(VALUE_UNAVAILABLE, "no exact pass ran on it");
 }
