@@ -183,13 +183,13 @@ static void exact_figure_goes_before_the_live_one(void **state)
     struct value v = row_metric_best(s, &s->rows[0], "inst");
     assert_int_equal(v.state, VALUE_OK);
     assert_float_equal(v.v, 559249152, 0);
+    assert_string_equal(v.source, "range");
+    assert_int_equal(v.n, 3);
     /* What that pass did not count doesn't come by waiting. */
     lab_metric(s, 10, "dram_read_bytes", "range");
     v = row_metric_exact(s, &s->rows[0], "dram_read_bytes");
     assert_int_equal(v.state, VALUE_UNAVAILABLE);
     assert_string_equal(v.why, "not among what exact passes were asked to count");
-    assert_string_equal(v.source, "range");
-    assert_int_equal(v.n, 3);
     c.state = VALUE_FAULT;
     snprintf(c.why, sizeof c.why, "the kernel faulted under replay");
     lab_apply(s, FRAME_COUNTER, &c);
