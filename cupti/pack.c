@@ -123,28 +123,19 @@ static bool first_known(const struct cupti_lib *lib, const char *chip, const cha
     return false;
 }
 
-/* Appends every metric of `sets` by its first name, unasked. false: one doesn't fit. */
-static bool append_firsts(unsigned sets, struct pack_set *out)
+/* Appends every metric of `sets`: by the first name that the chip knows if it is to be asked for
+ * each, else by its first name. What has no place or no name is refused. */
+static void append_all(const struct cupti_lib *lib, const char *chip, unsigned sets, bool ask,
+                       struct pack_set *out)
 {
     char name[PACK_NAME];
+    *out = (struct pack_set){.type = CUPTI_TYPE_RANGE};
     for (size_t i = 0; i < metric_count(); i++) {
         const struct metric *m = metric_at(i);
         if (!(m->sets & sets) || !m->range[0]) continue;
-        if (out->n == PACK_MAX || !metric_candidate(m->range, 0, name, sizeof name)) return false;
-        append(out, m->id, name);
-    }
-    return out->n > 0;
-}
-
-/* Appends every metric of `sets` by the first name that the chip knows, each asked for. */
-static void append_known(const struct cupti_lib *lib, const char *chip, unsigned sets,
-                         struct pack_set *out)
-{
-    char name[PACK_NAME];
-    for (size_t i = 0; i < metric_count(); i++) {
-        const struct metric *m = metric_at(i);
-        if (!(m->sets & sets) || !m->range[0]) continue;
-        if (out->n < PACK_MAX && first_known(lib, chip, m->range, name))
+        bool named = ask ? first_known(lib, chip, m->range, name)
+                         : metric_candidate(m->range, 0, name, sizeof name) > 0;
+        if (out->n < PACK_MAX && named)
             append(out, m->id, name);
         else
             refuse(out, m->key);
@@ -159,10 +150,10 @@ enum status pack_range_set(const struct cupti_lib *lib, const char *chip, unsign
     if (st != OK) return st;
     /* Most chips know every first name: one question then, where somebody may wait, and not one a
      * name. */
-    if (append_firsts(sets, out) && build(lib, chip, out) == OK) return OK;
+    append_all(lib, chip, sets, false, out);
+    if (out->n > 0 && out->refused == 0 && build(lib, chip, out) == OK) return OK;
     pack_free(lib, out);
-    *out = (struct pack_set){.type = CUPTI_TYPE_RANGE};
-    append_known(lib, chip, sets, out);
+    append_all(lib, chip, sets, true, out);
     if (out->n == 0)
         return err_set(ERR_UNAVAILABLE, "chip %s knows none of the metrics asked for", chip);
     st = build(lib, chip, out);

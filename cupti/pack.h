@@ -8,8 +8,7 @@
  * share passes: a set is always added in one call.
  *
  * A struct pack_set is owned by the caller, freed with pack_free(). It is built once a chip and
- * kept for the life of a source: building costs 5 to 130 ms. Not to be used by two threads
- * at once.
+ * kept for the life of a source: building costs 5 to 130 ms. Not to be used by two threads at once.
  */
 #ifndef CUPTI_PACK_H
 #define CUPTI_PACK_H
