@@ -85,7 +85,8 @@ static void send_absent(struct collect *c, const char *why, const char *remedy, 
         if (!c->src[r]) send_plain(c, counter_role_name((enum counter_role)r), state, why, remedy);
 }
 
-static enum status open_role(struct collect *c, enum counter_role role, bool synthetic)
+static enum status open_role(struct collect *c, enum counter_role role, bool synthetic,
+                             const struct counter_config *cfg)
 {
     struct counter_env env = {.lib = c->e->cupti,
                               .driver = c->e->bo->driver ? c->e->bo->driver(c->e->b) : NULL,
@@ -94,13 +95,13 @@ static enum status open_role(struct collect *c, enum counter_role role, bool syn
                               .script = getenv("SASSTOP_SYNTH_SCRIPT"),
                               .seed = c->e->opt->seed,
                               .sink = collect_sink(c)};
-    struct counter_config cfg = collect_config(c->e, false), key = collect_config(c->e, true);
+    struct counter_config key = *cfg;
     enum status st = counter_open(role, synthetic, &env, &c->src[role]);
     bool ready = st == OK && c->src[role]->state.health == COUNTER_READY;
     key.range_sets |= METRIC_SET_SOL;
     /* Packed now, so that who presses the key first doesn't wait for it. */
     if (ready && role == COUNTER_RANGE && !synthetic) st = counter_configure(c->src[role], &key);
-    if (ready && st == OK) st = counter_configure(c->src[role], &cfg);
+    if (ready && st == OK) st = counter_configure(c->src[role], cfg);
     if (st == ERR_NOMEM || st == ERR_USAGE) return st;
     return OK;
 }
@@ -162,24 +163,25 @@ static enum status open_sources(struct collect *c)
         send_absent(c, "switched off by --sources none", "leave --sources out", "off");
         return OK;
     }
-    if (c->synthetic) {
-        for (int r = 0; r < COUNTER_ROLES && st == OK; r++)
-            if (r != COUNTER_EVENTS) st = open_role(c, (enum counter_role)r, true);
-        send_states(c);
-        send_plain(c, "synth", "ok", "synthetic figures from a formula: nothing was measured", "");
-        send_absent(c, "spans come from the synthetic activity", "", "off");
-        return st;
-    }
-    if (!gpu) {
+    if (!gpu && !c->synthetic) {
         send_plain(c, "clock", "ok", "wall clock of each CPU operator, in counted rounds", "");
         send_absent(c, "the CPU backend has no GPU to count on; operators are timed by the clock",
                     "run on an NVIDIA GPU, or open a recording", "unavailable");
         return OK;
     }
+    const struct counter_config cfg = collect_config(c->e, false);
+    if (c->synthetic) {
+        for (int r = 0; r < COUNTER_ROLES && st == OK; r++)
+            if (r != COUNTER_EVENTS) st = open_role(c, (enum counter_role)r, true, &cfg);
+        send_states(c);
+        send_plain(c, "synth", "ok", "synthetic figures from a formula: nothing was measured", "");
+        send_absent(c, "spans come from the synthetic activity", "", "off");
+        return st;
+    }
     if (*c->e->cupti_why) emit_log(c->e->emit, 1, "no GPU counters: %s", c->e->cupti_why);
     for (int r = 0; r < COUNTER_ROLES && st == OK; r++)
         if (!list || collect_listed(list, counter_role_name((enum counter_role)r)))
-            st = open_role(c, (enum counter_role)r, false);
+            st = open_role(c, (enum counter_role)r, false, &cfg);
     if (st == OK) collect_prime(c);
     send_states(c);
     send_absent(c, "not named by --sources", "name it, or leave --sources out", "off");
