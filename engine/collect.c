@@ -434,13 +434,13 @@ static enum status want_exact(struct collect *c, const char *arg, char *text, si
     enum status st = OK;
     if (quick) arg += sizeof PRODUCTS - 1;
     uint64_t asked_ns = clock_mono_ns();
-    for (int a = 0; quick && a < TURNS_ACTIONS; a++)
-        c->quick_spent[a] = turns_cost(c->turns, (enum turns_action)a).sum_ns;
     if (quick || *arg) st = want_sets(c, arg, quick, text, size);
     if (st != OK) return st;
     if (quick) {
         c->quick = true;
         c->quick_ns = asked_ns;
+        for (int a = 0; a < TURNS_ACTIONS; a++)
+            c->quick_spent[a] = turns_cost(c->turns, (enum turns_action)a).sum_ns;
         (void)settle_wait(c);
     }
     turns_request(c->turns, quick ? TURNS_WANT_NOW : TURNS_WANT_RANGE);
