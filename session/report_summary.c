@@ -54,10 +54,11 @@ static void put_wall_clock(const struct session *s, struct buf *out)
         buf_printf(out, "  timed %s\n", generation_timed_in_words(g));
 }
 
-static int columns_of(const char *text)
+/* Of `bytes` of UTF-8: those that continue a character take no column. */
+static int columns_of(const char *text, size_t bytes)
 {
     int n = 0;
-    for (const char *p = text; *p; p++) n += ((unsigned char)*p & 0xc0) != 0x80;
+    for (size_t i = 0; i < bytes; i++) n += ((unsigned char)text[i] & 0xc0) != 0x80;
     return n;
 }
 
@@ -68,7 +69,8 @@ static int longest(const struct table *t, uint32_t column)
     int most = 0;
     for (uint32_t i = 0; i < t->nrows && i < TOP_KERNELS; i++) {
         table_cell(t, i, column, &cell);
-        if (columns_of(cell.text) > most) most = columns_of(cell.text);
+        int n = columns_of(cell.text, strlen(cell.text));
+        if (n > most) most = n;
     }
     return most;
 }
@@ -94,13 +96,14 @@ static void choose_columns(const struct table *t, const struct table_def *def, i
     }
 }
 
-/* Text of one cell in exactly `width` columns; bytes of UTF-8 that continue one take no column. */
+/* Text of one cell in exactly `width` columns. */
 static void put_padded(struct buf *out, const char *text, int width, bool right)
 {
-    int n = columns_of(text);
+    size_t bytes = strlen(text);
+    int n = columns_of(text, bytes);
     if (right)
         for (int i = n; i < width; i++) buf_u8(out, ' ');
-    buf_put(out, text, strlen(text));
+    buf_put(out, text, bytes);
     if (!right)
         for (int i = n; i < width; i++) buf_u8(out, ' ');
 }
@@ -153,8 +156,8 @@ out:
 static void put_wrapped(struct buf *out, const char *text, int at)
 {
     for (int column = at; *text;) {
-        int n = (int)strcspn(text, " "), width = 0;
-        for (int i = 0; i < n; i++) width += ((unsigned char)text[i] & 0xc0) != 0x80;
+        size_t n = strcspn(text, " ");
+        int width = columns_of(text, n);
         if (column > at && column + 1 + width > LINE) {
             buf_printf(out, "\n%*s", at, "");
             column = at;
@@ -162,7 +165,7 @@ static void put_wrapped(struct buf *out, const char *text, int at)
             buf_u8(out, ' ');
             column++;
         }
-        buf_put(out, text, (size_t)n);
+        buf_put(out, text, n);
         column += width;
         text += n + (text[n] == ' ');
     }
