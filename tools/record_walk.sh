@@ -1,7 +1,8 @@
 #!/bin/sh
 # Records a walk through the rungs of the ladder in the campaign's order with nobody at the keys: each
-# variant SECONDS long, with a stall window and an exact pass of its own. Few tokens are decoded and counters
-# take one turn a rung, which keeps the recording small. What tests replay as tests/fixtures/h200_walk.sasstop is made with it.
+# variant SECONDS long, with a stall window and an exact pass of its own. Few tokens are decoded and
+# counters take one turn a rung, which keeps the recording small. What tests replay as
+# tests/fixtures/h200_walk.sasstop is made with it.
 # Usage: record_walk.sh OUT.sasstop [SECONDS] [run options...]      (default 6 s, --model synth:llama3-8b)
 # RUNGS="mmq_r1:8 narrow:8 ..." chooses others.
 set -eu

@@ -16,7 +16,8 @@ Student's t for one difference in a thousand by chance times the standard error 
 by both sides' pooled spread. Some kernels take the same time in every launch of a process and another in the next
 process, so with several OWN the mean is over processes, and the noise is at least t times their spread: each of
 ncu's figures is of one process. And with a second run of ncu a measured difference counts if both runs show it: one
-process of either side may be of the rarer kind. Noise above five such bounds decides nothing: such a difference is skipped, aloud.
+process of either side may be of the rarer kind. Noise above five such bounds decides nothing: such a difference is
+skipped, aloud.
 One side with itself: no more active cycles than elapsed ones, no occupancy above 100 %. ncu's figures come from
 many passes; passes from other caches break this.
 Live SM% of launches above 300 us: 1.5 points.
